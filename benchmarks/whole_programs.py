@@ -5,7 +5,8 @@
 PROGRAMS.csv has a row for each program with the columns `program`, its folder in FOLDER, and `arguments` (only a
 program's first row counts). It is built into `main` by the command in the column `build`, in which {arch} stands for
 ARCH, or with make where there is none, as for HeCBench's src/. The columns `needs` (why it is not tried: a library, a
-display, a data file) and `also` (further options of drywarp) may be empty or missing. Each is stopped after S seconds.
+display, a data file) and `also` (further options of drywarp) may be empty or missing. Each is stopped after S seconds;
+with --cpu, after as much processor time, for machines that are busy with other work, or four times S by the clock.
 --sample N takes N of the programs at random, the same on every machine; --also gives all of them further options.
 """
 
@@ -33,7 +34,12 @@ FAILS = re.compile(
     re.I,
 )
 PASSES = re.compile(r"\bPASS(ED)?\b|\bsuccess\b|\bcorrect\b|\bPercent: 0\b", re.I)
-COLUMNS = ("program", "outcome", "check", "launches", "computed", "without_prediction", "seconds", "memory_mib", "said")
+COLUMNS = (
+    "program", "outcome", "check", "launches", "computed", "estimated", "without_prediction", "seconds", "cpu_seconds",
+    "memory_mib", "said",
+)  # fmt: skip
+_MOST_BY_CLOCK = 4
+"""Seconds by the clock for each second of processor time, at most."""
 
 
 def build(folder: Path, command: str, arch: str, compiler: str) -> str:
@@ -61,8 +67,8 @@ def _is_program(path: Path) -> bool:
         return os.access(path, os.X_OK) and file.read(4) == b"\x7fELF"
 
 
-def run(folder: Path, arguments: str, gpu: tuple[str, ...], seconds: float) -> dict[str, object]:
-    """Run a program; what became of it. `gpu` are drywarp's options."""
+def run(folder: Path, arguments: str, gpu: tuple[str, ...], seconds: float, cpu: bool) -> dict[str, object]:
+    """Run a program; what became of it. `gpu` are drywarp's options, `cpu` whether seconds are of processor time."""
     with tempfile.TemporaryDirectory() as place:
         found = Path(place) / "run.json"
         words = [sys.executable, "-m", "drywarp", "run", *gpu, "--json", str(found)]
@@ -77,14 +83,12 @@ def run(folder: Path, arguments: str, gpu: tuple[str, ...], seconds: float) -> d
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            memory, stopped = _ended(process, began + seconds)
+            memory, used, stopped = _ended(process, seconds, cpu)
         text = (Path(place) / "output").read_text(errors="replace")
         last = (text.strip().splitlines() or [""])[-1][:200]
-        if stopped:
-            return {"outcome": "stopped", "seconds": seconds, "memory_mib": memory, "said": last}
-        spent = time.monotonic() - began
-        if not found.exists():
-            return {"outcome": "refused", "seconds": round(spent, 1), "memory_mib": memory, "said": last}
+        spent = {"seconds": round(time.monotonic() - began, 1), "cpu_seconds": round(used, 1), "memory_mib": memory}
+        if stopped or not found.exists():
+            return {"outcome": "stopped" if stopped else "refused", **spent, "said": last}
         answer = json.loads(found.read_text())
     launches = sum(one["launches"] for one in answer["kernels"])
     computed = sum(one["computed"] for one in answer["kernels"])
@@ -100,26 +104,40 @@ def run(folder: Path, arguments: str, gpu: tuple[str, ...], seconds: float) -> d
         said = [next((line for line in text.splitlines() if FAILS.search(line)), f"status {answer['exit_status']}")]
     return {
         "outcome": outcome, "check": check, "launches": launches, "computed": computed,
-        "without_prediction": unpredicted, "seconds": round(spent, 1), "memory_mib": memory,
-        "said": "; ".join(said)[:300],
+        "estimated": sum(one["estimated"] for one in answer["kernels"]),
+        "without_prediction": unpredicted, **spent, "said": "; ".join(said)[:300],
     }  # fmt: skip
 
 
-def _ended(process: subprocess.Popen[bytes], until: float) -> tuple[int, bool]:
-    """Wait for a program; the most memory in MiB that one of its processes took, and whether it had to be stopped."""
+def _ended(process: subprocess.Popen[bytes], seconds: float, cpu: bool) -> tuple[int, float, bool]:
+    """Wait for a program; the most MiB of one of its processes, its processor time, and if it had to be stopped."""
     asked, stopped = (signal.SIGINT, signal.SIGKILL), 0
+    until, looked = time.monotonic() + seconds * (_MOST_BY_CLOCK if cpu else 1), time.monotonic()
     while True:
         number, status, used = os.wait4(process.pid, os.WNOHANG)
         if number:
             process.returncode = os.waitstatus_to_exitcode(status)
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # whatever it has left
-            return round(used.ru_maxrss / 1024), stopped > 0
-        if time.monotonic() > until and stopped < len(asked):
+            return round(used.ru_maxrss / 1024), used.ru_utime + used.ru_stime, stopped > 0
+        if cpu and not stopped and time.monotonic() > looked + 1:
+            looked = time.monotonic()
+            until = looked if _processor_s(process.pid) > seconds else until
+        if time.monotonic() >= until and stopped < len(asked):
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, asked[stopped])
-            stopped, until = stopped + 1, until + 10
+            stopped, until = stopped + 1, time.monotonic() + 10
         time.sleep(0.02)
+
+
+def _processor_s(session: int) -> float:
+    """Processor time of all processes of a session, and of those of their children that have ended."""
+    total = 0
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            words = place.read_text().rpartition(")")[2].split()
+            total += sum(map(int, words[11:15])) if int(words[3]) == session else 0
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
@@ -132,6 +150,7 @@ def main() -> None:
     parser.add_argument("--compiler", default="nvcc")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--sample", type=int)
     parser.add_argument("--also", default="")
@@ -158,7 +177,7 @@ def main() -> None:
         if given.build_only:
             return {"program": name, "outcome": "built"}
         options = (*gpu, *shlex.split(row.get("also") or ""))
-        return {"program": name, **run(folder, row["arguments"], options, given.seconds)}
+        return {"program": name, **run(folder, row["arguments"], options, given.seconds, given.cpu)}
 
     out = given.out.open("w", newline="") if given.out else sys.stdout
     writer = csv.DictWriter(out, COLUMNS, restval="")

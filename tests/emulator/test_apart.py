@@ -5,6 +5,7 @@ Also where blocks influence each other, where the answer of one thread is an err
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ import pytest
 
 from drywarp.errors import DrywarpError
 from drywarp.execution.emulator import Limits, emulate, session
+from drywarp.execution.emulator.run import run_whole
 from drywarp.execution.emulator.sampling import Blocks
 from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.kernel.cfg import build_cfg
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.arguments import make_launch
 from drywarp.support.folders import use_threads
@@ -140,3 +143,33 @@ def test_later_blocks_see_what_earlier_ones_wrote(kernels: dict[str, Kernel]) ->
         return {"b": done.buffer("b"), "base": done.profile.accesses.base, "of": run.completed}
 
     same(second(1), second(3))
+
+
+@pytest.mark.parametrize("name", ["alone", *MEET])
+@pytest.mark.parametrize("way", ["sampled", "all", "whole"])
+def test_nothing_waits_for_python_to_look_for_cycles(kernels: dict[str, Kernel], name: str, way: str) -> None:
+    """A program has thousands of launches, whose records and memory are larger than Python knows."""
+    use_threads(2)
+    kernel = kernels[name]
+    graph = build_cfg(kernel.instructions, kernel.code_entries)
+    launch = make_launch(kernel, (BLOCKS, 1, 1), (THREADS, 1, 1), {"a": f"i32[{N}]:iota", "b": f"i32[{N + 1}]"})
+
+    def once() -> None:
+        if way == "whole":
+            run_whole(kernel, launch, 1 << 40, graph)
+        else:
+            emulate(kernel, launch, blocks="all" if way == "all" else None, results=False)
+
+    once()
+    gc.collect()
+    gc.disable()
+    try:
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        once()
+        gc.collect()
+        left = [type(one) for one in gc.garbage if type(one).__module__.startswith(("drywarp", "numpy"))]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert left == []

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from drywarp.errors import EmulationError
+from drywarp.execution.emulator import Emulation, emulate
+from drywarp.kernel.launch.launch import Launch
 from tests.effort import first
 
-from .support import run
+from .support import argument, kernels, run
 
 RNG = np.random.default_rng(53)
 ARCHES = ("sm_120a", "sm_100a")
@@ -110,6 +114,94 @@ def test_a_program_that_takes_over_blocks_does_all_the_work_once(arch: str) -> N
         assert e.buffer("told").tolist() == [1] * blocks
         assert any("each block does its own work" in note for note in e.profile.notes)
         assert any(i.opcode == "UGETNEXTWORKID" for i in e.profile.kernel.instructions)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("starts", [1, 2, 3, 5, 7])
+def test_blocks_that_start_take_over_the_others_in_turn(starts: int, compiled: bool) -> None:
+    """Block b does b, b + starts, b + 2 · starts and so on; each block's work is done once."""
+    blocks, n = 7, 100
+    kernel = kernels.kernel(CANCEL, "sm_100a")
+    arguments = (np.zeros((blocks, n), np.int32), np.zeros(blocks, np.uint32), n)
+    launch = Launch((blocks, 1, 1), (64, 1, 1), tuple(map(argument, arguments)), starts=starts)
+    e = emulate(kernel, launch, blocks="all", compiled=compiled)
+    want = np.arange(blocks)[:, None] + np.arange(n)
+    np.testing.assert_array_equal(e.buffer("work").reshape(blocks, n), want)
+    asked = [len(range(block, blocks, starts)) if block < starts else 0 for block in range(blocks)]
+    assert e.buffer("told").tolist() == [a + 100 * (a - 1) if a else 0 for a in asked]
+    assert [sample.linear for sample in e.profile.blocks] == list(range(starts))
+    assert not e.left
+    assert any("take over the other" in note for note in e.profile.notes) == (starts < blocks)
+
+
+TAKEN = """extern "C" __global__ void __cluster_dims__(2, 2, 1) k(uint2* by, int most) {
+  __shared__ __align__(16) uint4 answer; __shared__ __align__(8) unsigned long long barrier;
+  unsigned a = (unsigned)__cvta_generic_to_shared(&answer), b = (unsigned)__cvta_generic_to_shared(&barrier);
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(b) : "memory");
+  asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+  unsigned x = blockIdx.x, y = blockIdx.y, z = blockIdx.z, phase = 0;
+  for (int turn = 0; turn < most; turn++) {
+    if (threadIdx.x == 0)
+      asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 16;" :: "r"(b) : "memory");
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    if (blockIdx.x % 2 == 0 && blockIdx.y % 2 == 0 && threadIdx.x == 0)
+      asm volatile("clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
+                   ".multicast::cluster::all.b128 [%0], [%1];" :: "r"(a), "r"(b) : "memory");
+    if (threadIdx.x == 0)
+      by[(z * gridDim.y + y) * gridDim.x + x] = make_uint2(blockIdx.x + 1, 100 * blockIdx.z + blockIdx.y + 1);
+    unsigned done = 0, found, tx, ty, tz;
+    while (!done)
+      asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+                   : "=r"(done) : "r"(b), "r"(phase) : "memory");
+    phase ^= 1;
+    asm volatile("{.reg .b128 r; .reg .pred p; ld.shared.b128 r, [%4];"
+                 "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, r; selp.u32 %0, 1, 0, p;"
+                 "@p clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%1, %2, %3, _}, r;}"
+                 : "=r"(found), "=r"(tx), "=r"(ty), "=r"(tz) : "r"(a) : "memory");
+    if (!found) break;
+    x = tx + blockIdx.x % 2, y = ty + blockIdx.y % 2, z = tz;
+  }
+}"""
+
+
+def _taken(starts: int, most: int = 100, **how: Any) -> Emulation:
+    kernel = kernels.kernel(TAKEN, "sm_100a")
+    by = argument(np.zeros((3, 4, 6, 2), np.uint32))
+    launch = Launch((6, 4, 3), (32, 1, 1), (by, argument(most)), cluster=(2, 2, 1), starts=starts)
+    return emulate(kernel, launch, **how)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_clusters_take_over_clusters_of_a_grid_in_three_dimensions(compiled: bool) -> None:
+    """The answer names the first block of the cluster that is taken over, in x, y and z."""
+    for starts in (4, 18):
+        e = _taken(starts, blocks="all", compiled=compiled)
+        z, y, x = np.indices((3, 4, 6))
+        cluster = x // 2 + 3 * (y // 2 + 2 * z)
+        by = cluster % starts
+        want = np.stack([by % 3 * 2 + x % 2 + 1, 100 * (by // 6) + by // 3 % 2 * 2 + y % 2 + 1], axis=-1)
+        np.testing.assert_array_equal(e.buffer("by").reshape(3, 4, 6, 2), want)
+        assert len(e.profile.blocks) == 4 * starts
+        assert not e.left
+
+
+def test_a_sample_represents_the_clusters_that_start() -> None:
+    """Weights add up to the blocks that start, so that the counts are those of all of the work."""
+    whole, sampled = _taken(4, blocks="all").profile, _taken(4).profile
+    for profile in (whole, sampled):
+        assert sum(sample.weight for sample in profile.blocks) == 16
+        assert {s.coordinates for s in profile.blocks} <= {(x, y, 0) for x in range(6) for y in range(4)}
+    assert sampled.sampling is not None
+    assert whole.sampling is not None
+    assert sampled.sampling.estimate == whole.sampling.estimate
+
+
+def test_clusters_that_stop_asking_leave_work() -> None:
+    """With three turns each, 4 clusters cannot do the work of 18."""
+    assert _taken(4, most=3, blocks="all").left
+    assert not _taken(6, most=3, blocks="all").left
+    assert _taken(6, most=2, blocks="all").left, "nobody was told that none is left"
+    assert not _taken(0, most=1, blocks="all").left, "all of them start"
 
 
 def test_one_block_asks_for_its_whole_cluster() -> None:

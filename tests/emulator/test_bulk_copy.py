@@ -532,6 +532,35 @@ def test_a_copy_of_indices_is_not_left_out() -> None:
     np.testing.assert_array_equal(whole.buffer("out"), brief.buffer("out"))
 
 
+def test_a_copy_over_indices_that_were_read_before_is_left_out() -> None:
+    """The copy's place held an index before; as it was read by then, nothing has to be run again."""
+    source = (
+        (
+            PREFACE
+            + """extern "C" __global__ void k(const __grid_constant__ CUtensorMap from, float* out) {
+      __shared__ alignas(128) int s[32]; __shared__ uint64_t b;
+      s[threadIdx.x] = 31 - threadIdx.x; __syncthreads();
+      int place = blockIdx.x * 32 + ((volatile int*)s)[threadIdx.x ^ 1]; __syncthreads();
+      begin(&b, 128); __syncthreads();
+      if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+          " [%0], [%1, {%2}], [%3];" :: "r"(at(s)), "l"(&from), "r"(0), "r"(at(&b)) : "memory");
+      wait(&b); out[place] = s[threadIdx.x] * 3.0f; }"""
+        )
+        .replace("at(s)", "(uint32_t)__cvta_generic_to_shared(s)")
+        .replace("at(&b)", "(uint32_t)__cvta_generic_to_shared(&b)")
+    )
+    kernel = kernels.kernel(source, "sm_90")
+    shorter = without_results(kernel, build_cfg(kernel.instructions, kernel.code_entries))
+    assert shorter is not None
+    assert shorter.watched
+    given = {"from": tensor_map(RNG.random(32).astype(np.float32), box=(32,)), "out": np.zeros(3200, "f4")}
+    launch = make_launch(kernel, (100, 1, 1), (32, 1, 1), given)
+    whole, brief = (emulate(kernel, launch, results=results) for results in (True, False))
+    same_profile(whole.profile, brief.profile)
+    assert not np.array_equal(whole.buffer("out"), brief.buffer("out")), "what is copied is left out"
+
+
 def test_a_map_that_the_kernel_changes_is_not_left_out() -> None:
     """What a kernel stores into a tensor map decides where copies read, so brief runs omit nothing."""
     source = (

@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from drywarp.errors import EmulationError, UnsupportedInstructionError
+from drywarp.execution.emulator import emulate
+from drywarp.execution.emulator.skim import without_results
+from drywarp.kernel.cfg import build_cfg
+from drywarp.kernel.launch.arguments import make_launch
 from tests.effort import first, in_turn, some
 
-from .support import run
+from .support import kernels, run
+from .test_refine import same_profile
 from .test_wgmma import float8, k_major, mn_major, np_scalar, numbers, stored
 
 RNG = np.random.default_rng(7)
@@ -666,3 +671,34 @@ def test_descriptors_of_other_forms_are_refused(word):
             text, 1, 128, np.zeros(4096, np.uint32), 1024, np.zeros((128, 32), np.uint32), np_scalar(word),
             np_scalar(word), np_scalar32(instruction("f16", "f32", 128, 32)), 0, arch="sm_100a", dynamic_shared=16400,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("harmful", [False, True])
+def test_results_that_pass_through_shared_memory_are_left_out_until_an_address_reads_them(harmful: bool) -> None:
+    """Indices and results share places; brief runs see whether an index is read before or after a result is stored."""
+    store, index = "s[threadIdx.x] = v; __syncwarp();", "int at = s[31 - threadIdx.x]; __syncwarp();"
+    source = f"""extern "C" __global__ void k(const int* in, float* out) {{
+      __shared__ unsigned where; __shared__ volatile int s[32]; int v;
+      asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 32;"
+        :: "r"((unsigned)__cvta_generic_to_shared(&where)) : "memory");
+      __syncwarp();
+      s[threadIdx.x] = threadIdx.x ^ blockIdx.x % 32; __syncwarp();
+      asm volatile("tcgen05.st.sync.aligned.32x32b.x1.b32 [%0], {{%1}};"
+        :: "r"(where), "r"(in[blockIdx.x * 32 + threadIdx.x]) : "memory");
+      asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");
+      asm volatile("tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%0}}, [%1];" : "=r"(v) : "r"(where) : "memory");
+      asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
+      {store + index if harmful else index + store}
+      out[blockIdx.x * 32 + at] = s[threadIdx.x] * 2.0f;
+      asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 32;" :: "r"(where)); }}"""
+    kernel = kernels.kernel(source, "sm_100a")
+    brief = without_results(kernel, build_cfg(kernel.instructions, kernel.code_entries))
+    assert brief is not None
+    assert brief.wrong
+    assert all(kernel.instructions[number].opcode == "STS" for number in brief.wrong)
+    indices = np.stack([RNG.permutation(32) for _ in range(100)]).astype(np.int32)
+    launch = make_launch(kernel, (100, 1, 1), (32, 1, 1), {"in": indices, "out": np.zeros((100, 32), np.float32)})
+    whole, shorter = (emulate(kernel, launch, results=results) for results in (True, False))
+    assert len(whole.profile.blocks) > 1
+    same_profile(whole.profile, shorter.profile)
+    assert np.array_equal(whole.buffer("out"), shorter.buffer("out")) == harmful

@@ -165,21 +165,3 @@ def test_launches_do_not_see_objects_over_memory_that_was_freed(heap: Heap) -> N
     assert held[0] is not None
     heap.free(held[0].start)
     assert [handle for handle, _, _ in heap.image(0, {}).objects] == [2]
-
-
-def test_private_views_of_launches_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from drywarp.hardware import load_gpu
-    from drywarp.program import launches
-
-    collected: list[int] = []
-    monkeypatch.setattr(launches.gc, "collect", lambda: collected.append(1))
-    monkeypatch.setattr(launches, "_MOST_HELD", 100)
-    some = launches.Launches(load_gpu("a100"), launches.Plan(launches.quiet_options()), [])
-    some._tidy(60)
-    assert not collected
-    some._tidy(60)
-    assert len(collected) == 1
-    some._tidy(60)
-    assert len(collected) == 1
-    some._tidy(100)
-    assert len(collected) == 2

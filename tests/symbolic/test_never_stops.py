@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from drywarp.execution.symbolic import INSTRUCTION_SETS, static_profile
+from drywarp.execution.symbolic import INSTRUCTION_SETS, assume_launch, static_profile
 from drywarp.execution.symbolic.instruction_sets import instruction_set
 from drywarp.execution.symbolic.walk import Effort
 from drywarp.kernel.kernel import Kernel, Parameter, Resources
@@ -90,14 +92,43 @@ def test_odd_control_flow_gets_an_answer(source: str, arch: str) -> None:
     assert sum(block.weight for block in profile.blocks) == pytest.approx(profile.launch.blocks)
 
 
-@pytest.mark.parametrize("name", ["tcgen05_tile", "tcgen05_pair", "tcgen05_fp4"])
-def test_tensor_memory_is_not_followed(name: str) -> None:
-    """Its allocation, loads and products have no values here, and still count."""
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("tcgen05_tile", ("128x256x16", "F16")),
+        ("tcgen05_pair", ("256x256x16", "F16")),
+        ("tcgen05_fp4", ("128x128x64", "E2M1")),
+    ],
+)
+def test_shapes_of_products_in_tensor_memory_come_from_the_code(name: str, shape: tuple[str, str]) -> None:
+    """Its allocation, loads and products have no values here, and still count; a pair's products by its first block."""
     kernel, _ = example(ROOT / "examples" / "blackwell" / f"{name}.cu", "sm_100a")
-    found = static_profile(kernel)
+    given = assume_launch(kernel)
+    given = replace(given, launch=replace(given.launch, grid=(148, 1, 1), cluster=kernel.resources.cluster))
+    found = static_profile(kernel, given)
     classes = {kernel.instructions[i].class_ for i in np.flatnonzero(found.profile.executions())}
     assert {"tcgen05", "tensor_load", "mbarrier"} <= classes
-    assert any("the time excludes them" in note for note in found.profile.notes)
+    profile = found.profile
+    assert set(profile.products.values()) == {shape}
+    assert profile.kernel.resources.tensor_columns == 512
+    assert profile.doubts == ()
+    multiplies = [n for n, i in enumerate(kernel.instructions) if i.opcode in ("UTCHMMA", "UTCOMMA")]
+    counts = profile.thread_instructions[:, multiplies].sum(axis=1)
+    leads = [block.linear % 2 == 0 or name != "tcgen05_pair" for block in profile.blocks]
+    assert ((counts > 0) == leads).all()
+
+
+def test_products_whose_shape_is_data_are_left_out_and_doubted() -> None:
+    source = """
+extern "C" __global__ void k(const unsigned* shape, unsigned sums, unsigned long long a, unsigned long long b) {
+  asm volatile("{ .reg .pred add; setp.ne.b32 add, 1, 0;"
+    " tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, add; }" :: "r"(sums), "l"(a), "l"(b), "r"(SHAPE));
+}"""
+    for shape, doubts in ((f"{1 << 4 | 16 << 17 | 8 << 24}", 0), ("*shape", 1)):
+        profile = follow(source.replace("SHAPE", shape), arch="sm_100a").profile
+        assert len(profile.doubts) == doubts
+        assert set(profile.products.values()) == (set() if doubts else {("128x128x16", "F16")})
+        assert all("the time excludes them" in doubt for doubt in profile.doubts)
 
 
 def test_a_function_that_calls_itself_is_gone_through_once() -> None:

@@ -166,6 +166,7 @@ class _Entry(msgspec.Struct):
     sampling: Sampling | None
     products: dict[int, tuple[str, ...]]
     tensor_columns: int
+    starts: int
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ class CacheEntry:
             return None
         return Profile(
             kernel=self.kernel.with_tensor_use(entry.products, entry.tensor_columns),
-            launch=self.launch,
+            launch=replace(self.launch, starts=entry.starts),
             cfg=build_cfg(self.kernel.instructions, self.kernel.code_entries),
             blocks=tuple(entry.blocks),
             paths=tuple(WarpPath(_array(blocks), _array(lanes)) for blocks, lanes in entry.paths),
@@ -221,6 +222,7 @@ class CacheEntry:
             sampling=profile.sampling,
             products=dict(profile.products),
             tensor_columns=profile.kernel.resources.tensor_columns,
+            starts=profile.launch.starts,
         )
         packed = zlib.compress(msgspec.msgpack.encode(entry), 1)
         if len(packed) <= LARGEST_ENTRY:

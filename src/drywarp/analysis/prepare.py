@@ -34,7 +34,7 @@ from .best_config import best, config_number, most_configs
 from .emulation_cache import CacheEntry, WholeBlocks, cache_entry_of, followed_instead, may_be_followed
 from .measured import check_mapper
 from .missing import command_words, lacking, left_at_zero, ready_command, told_of_random_data
-from .prepared import Prepared, check_clock, check_memory, geometry_of, occupancy_of, with_clusters
+from .prepared import Prepared, check_clock, check_memory, clusters_that_start, geometry_of, occupancy_of, with_clusters
 from .request import LaunchRequest, Options
 from .settle import (
     cluster_extents,
@@ -286,12 +286,10 @@ def _measured(kernel: Kernel, launch: Launch, options: Options) -> MeasuredKerne
 
 def execute(loaded: LoadedKernel, options: Options, known: Profile | None = None) -> Executed:
     """Emulate a sample of blocks, or follow their code without data; `known` is an earlier execution's profile."""
-    kernel, gpu = loaded.kernel, loaded.gpu
-    launch = loaded.launch if isinstance(loaded.launch, Launch) else loaded.launch.launch
-    fits = occupancy_of(kernel, launch, gpu)
+    asked, kernel = loaded, loaded.kernel
+    loaded, launch, fits = _placed(asked, known.kernel if known else kernel, options)
+    gpu = loaded.gpu
     check_memory(launch, gpu)
-    gpu, notes = with_clusters(gpu, launch, fits)
-    loaded = replace(loaded, gpu=gpu, notes=(*loaded.notes, *notes))
     policy = policy_named(options.scheduler).name if options.scheduler else gpu.scheduler.policy
     clock = gpu.device.clock_mhz(options.clock_mhz)
     check_clock(gpu, clock)
@@ -300,22 +298,45 @@ def execute(loaded: LoadedKernel, options: Options, known: Profile | None = None
     if not isinstance(loaded.launch, Launch):
         options.on_stage("following a sample of blocks")
         profile, static, more = static_answer(kernel, loaded.launch, options)
+        loaded, launch, fits = _placed(asked, profile.kernel, options)
+        conditions = replace(conditions, blocks_per_sm=fits.blocks_per_sm)
         return Executed(loaded, launch, fits, conditions, profile, more, (), static, perf_counter() - started)
-    if known is None:
+    if known is None or known.launch.starts != launch.starts:
         options.on_stage("emulating a sample of blocks")
         try:
             known = loaded.place.profile() or _emulated(loaded.place, options)
+            if known.kernel.resources.tensor_columns:
+                tried = launch.starts
+                loaded, launch, fits = _placed(asked, known.kernel, options)
+                if launch.starts != tried:
+                    known = loaded.place.profile() or _emulated(loaded.place, options)
         except EmulationLimitError as stopped:
             if not may_be_followed(options, stopped):
                 raise
             options.on_stage("following the code without data")
+            launch = replace(launch, starts=0)
             profile, static, more = followed_instead(kernel, launch, options, stopped)
             return Executed(loaded, launch, fits, conditions, profile, more, (), static, perf_counter() - started)
-    if known.kernel.resources.tensor_columns:
-        fits = occupancy_of(known.kernel, launch, gpu)
-        conditions = replace(conditions, blocks_per_sm=fits.blocks_per_sm)
-    further = WholeBlocks(known, options.limits)
-    return Executed(loaded, launch, fits, conditions, known, further, further.briefly(), None, perf_counter() - started)
+    further, conditions = WholeBlocks(known, options.limits), replace(conditions, blocks_per_sm=fits.blocks_per_sm)
+    seconds = perf_counter() - started
+    return Executed(loaded, known.launch, fits, conditions, known, further, further.briefly(), None, seconds)
+
+
+def _placed(asked: LoadedKernel, kernel: Kernel, options: Options) -> tuple[LoadedKernel, Launch, Occupancy]:
+    """What was loaded with the SMs that its clusters fill and the clusters that start; its launch; its occupancy.
+
+    `kernel` is the kernel with the columns of tensor memory that it allocates, if known: they limit the blocks per SM.
+    """
+    launch = asked.launch if isinstance(asked.launch, Launch) else asked.launch.launch
+    fits = occupancy_of(kernel, launch, asked.gpu)
+    gpu, notes = with_clusters(asked.gpu, launch, fits)
+    loaded = replace(asked, gpu=gpu, notes=(*asked.notes, *notes))
+    starts = clusters_that_start(kernel, launch, gpu, fits)
+    if starts == launch.starts or not isinstance(asked.launch, Launch):
+        return loaded, launch, fits
+    launch = replace(launch, starts=starts)
+    place = _place_of(asked.kernel, launch, options) if asked.place.key else CacheEntry("", asked.kernel, launch)
+    return replace(loaded, launch=launch, place=place), launch, fits
 
 
 def _emulated(place: CacheEntry, options: Options) -> Profile:
@@ -324,13 +345,17 @@ def _emulated(place: CacheEntry, options: Options) -> Profile:
 
     blocks, confidence, limits = options.blocks, options.confidence, options.limits
     profile = None
-    alone = place.launch.cluster_blocks == 1
+    alone = place.launch.cluster_blocks == 1 and not place.launch.starts
     if blocks is None and confidence is None and not options.full_emulation and alone:
         from ..execution.long_loops import extrapolated
 
         profile = extrapolated(place.kernel, place.launch, limits)
     if profile is None:
-        ran = emulate(place.kernel, place.launch, blocks=blocks, confidence=confidence, limits=limits, results=False)
+        launch = place.launch
+        ran = emulate(place.kernel, launch, blocks=blocks, confidence=confidence, limits=limits, results=False)
+        if ran.left:
+            launch = replace(launch, starts=0)
+            ran = emulate(place.kernel, launch, blocks=blocks, confidence=confidence, limits=limits, results=False)
         profile = ran.profile
     place.cache_profile(profile)
     return profile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -74,6 +75,8 @@ def occupancy_of(kernel: Kernel, launch: Launch, gpu: Gpu) -> Occupancy:
     return fits
 
 
+TAKES_OVER = "UGETNEXTWORKID"
+"""The instruction that asks for a cluster that has not started, to do its work."""
 PORTABLE_CLUSTER = 8
 """Most blocks of a cluster on any GPU that has clusters (CUDA C++ Programming Guide 13, "Thread Block Clusters")."""
 
@@ -113,6 +116,14 @@ def with_clusters(gpu: Gpu, launch: Launch, fits: Occupancy) -> tuple[Gpu, tuple
     if filled < device.sm_count:
         notes.append(f"clusters of {blocks} blocks lie within a GPC: they fill {filled} of {device.sm_count} SMs")
     return gpu.with_sms(filled), tuple(notes)
+
+
+def clusters_that_start(kernel: Kernel, launch: Launch, gpu: Gpu, fits: Occupancy) -> int:
+    """How many clusters start if they take over the others (see `Launch.starts`); 0 if all of them start."""
+    if not any(i.opcode == TAKES_OVER for i in kernel.instructions):
+        return 0
+    room = gpu.device.sm_count * fits.blocks_per_sm // launch.cluster_blocks
+    return room if 0 < room < math.prod(launch.clusters) else 0
 
 
 def check_memory(launch: Launch, gpu: Gpu) -> None:

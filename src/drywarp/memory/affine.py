@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..kernel.launch.launch import Dim3
+from ..kernel.launch.launch import Dim3, Launch
 from ..kernel.profile import SPACE_GLOBAL, Profile
 from .requests import Ints
 from .table import distinct_rows
@@ -60,7 +60,7 @@ class AffineBlocks:
     checked: int
     share: float
     departure: float
-    grid: Dim3
+    launch: Launch
     origin: Dim3
 
     @cached_property
@@ -74,8 +74,7 @@ class AffineBlocks:
 
     def moves(self, linear: Ints) -> Ints:
         """See `Alike`."""
-        x, y, _ = self.grid
-        coordinates = np.stack([linear % x, linear // x % y, linear // (x * y)], axis=1)
+        coordinates = np.stack(self.launch.coordinates(linear), axis=1)
         moved: Ints = (coordinates - np.array(self.origin)) @ self._unique[0].T
         return moved
 
@@ -122,7 +121,7 @@ def fit_affine(profile: Profile) -> AffineBlocks | None:
         return None
     origin = np.array(profile.blocks[reference].coordinates)
     steps = np.array([profile.blocks[s].coordinates for s in members[1:]]).reshape(-1, 3) - origin
-    needed = [d for d in range(3) if launch.grid[d] > 1]
+    needed = [d for d, extent in enumerate(launch.reach) if extent > 1]
     bases = np.stack([log.base[rows[s]] for s in members])
     complete = len(members) == launch.blocks
     rank = int(np.linalg.matrix_rank(steps)) if len(steps) else 0
@@ -142,4 +141,4 @@ def fit_affine(profile: Profile) -> AffineBlocks | None:
     if checked < 1 and not complete:
         return None
     share, place = weight[best] / launch.blocks, profile.blocks[reference].coordinates
-    return AffineBlocks(reference, rows[reference], coefficients, checked, share, departure, launch.grid, place)
+    return AffineBlocks(reference, rows[reference], coefficients, checked, share, departure, launch, place)

@@ -201,7 +201,10 @@ def _busiest_seen(profile: Profile, alike: FollowedBlocks | AffineBlocks | None,
     found = [_estimated(profile, _only(seen, others), sampled, slice_bytes)]
     for together in _moving_together(alike, rows):
         steps = alike.coefficients[np.flatnonzero(alike.rows == together[0])[0]]
-        blocks, times = _enough_blocks(profile.launch.grid, steps, len(together) * 32)
+        launch = profile.launch
+        if launch.starts:  # in one row, whatever they are in the grid
+            steps = np.array([steps.any(), False, False])
+        blocks, times = _enough_blocks(launch.starting, steps, len(together) * 32)
         wanted = _moved(profile, alike, together, blocks)
         found.append(_busiest(profile, wanted, np.full(len(wanted.lanes), float(times)), slice_bytes))
     most = max(found, key=lambda busiest: float(busiest.lanes.sum()))

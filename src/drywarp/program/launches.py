@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import math
 from collections import OrderedDict
@@ -38,8 +37,6 @@ OVERLAPS = LETS, WAITS = "PREEXIT", "ACQBULK"
 _POINTER_BYTES = 8
 _ALIGNED = 256
 """Bytes of memory in a row that a GPU looks up or moves at once, at most: further alignment makes no difference."""
-_PREDICTION = 64 << 20
-"""Bytes that a prediction may leave, about."""
 _MOST_HELD = 256 << 20
 """Maximum bytes of results that are kept for launches that repeat earlier ones."""
 
@@ -142,7 +139,7 @@ class Launches:
         self._repeats: OrderedDict[tuple[object, ...], tuple[Outcome, list[Change]]] = OrderedDict()
         self._graphs: dict[int, ControlFlowGraph] = {}
         self._uses: dict[int, Uses] = {}
-        self._held = self._written = 0
+        self._held = 0
         self._estimates = Estimates(plan.predictions)
 
     def run(self, asked: Asked, heap: Heap) -> Outcome:
@@ -261,7 +258,6 @@ class Launches:
                 alike.computed(shape, found.time_s, ran)
         found = replace(found, problems=problems, checked=checked)
         changes = heap.take_over(done.memory, _MOST_HELD)
-        self._tidy(_MOST_HELD if changes is None else sum(change.size for change in changes))
         found = replace(found, computed=True, printed=done.printed, launched=done.launched)
         return replace(found, warp_instructions=ran), changes
 
@@ -283,13 +279,6 @@ class Launches:
         """Account for a launch that was run, or that ran until a limit stopped it (None)."""
         steps = min(self._plan.most_each, self._left) if done is None else done.warp_instructions
         self._left = max(0, self._left - steps - LAUNCH_COST)
-
-    def _tidy(self, size: int) -> None:
-        """Free what earlier launches leave before it fills the memory: Python does not see how large it is."""
-        self._written += size
-        if self._written >= _MOST_HELD:
-            self._written = 0
-            gc.collect()
 
     def _run(self, asked: Asked, launch: Launch, watch: Watch | None) -> WholeRun | None:
         return run_whole(asked.kernel, launch, min(self._plan.most_each, self._left), self._graph(asked.code), watch)
@@ -322,7 +311,6 @@ class Launches:
     def _predicted(self, asked: Asked, launch: Launch) -> Outcome:
         """The prediction from a sample of blocks, or why there is none."""
         kernel, options, behind = asked.kernel, self._plan.options, self._plan.behind
-        self._tidy(_PREDICTION)
         try:
             if any(i.opcode in OVERLAPS for i in kernel.instructions):
                 options = replace(options, brief=False)  # where in a block's time these stand

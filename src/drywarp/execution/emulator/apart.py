@@ -104,6 +104,10 @@ class SharedBudget:
         """Let all strands end at their next check."""
         self._stop.set()
 
+    def end(self) -> None:
+        """Forget all strands: they refer to this, and would hold their records until Python looks for cycles."""
+        self._parts.clear()
+
     @contextmanager
     def stopping(self) -> Iterator[None]:
         """Stop the others if what is done here fails."""

@@ -13,6 +13,8 @@ Reductions compute in the buffer's type, floats in float64 and rounded once.
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -175,7 +177,7 @@ def _bulk_copy(d: Decoder, i: Instruction) -> Step:
             for further in site.receivers(f, row, int(sizes[row, 0]) >> 16) if multicast else (0,):
                 at = site.shared(f, row, int(to_words[row, 0]) + further, count)
                 if unread:
-                    f.machine.leave_out(at, count)
+                    f.machine.leave_out(at, count, site.recorder.logged)
                 else:
                     shared[at : at + count] = data
                 _complete(f, site, row, int(to_words[row, 1]) + further, count)
@@ -190,11 +192,12 @@ def _complete(f: Frame, site: Site, row: int, barrier: int, count: int) -> None:
 
 @opcode("UGETNEXTWORKID", "SELFCAST BROADCAST")
 def _next_work(d: Decoder, i: Instruction) -> Step:
-    """Ask for a block that has not started, to do its work (clusterlaunchcontrol.try_cancel): there is none.
+    """Ask for a cluster that has not started, to do its work (clusterlaunchcontrol.try_cancel).
 
-    A program has to expect that answer; every block then does its own work. Bit 64 of the 16 bytes would say
-    that a block was taken, whose index would stand below it. `BROADCAST` (multicast::cluster::all) answers every
-    block of the cluster, at the same places in its shared memory.
+    Bit 64 of the 16 bytes says that one was taken; its first block's x, y and z stand below, in 32, 16 and 16 bits. If
+    every cluster of the launch starts, none is left; a program has to expect that. If only some do (`Launch.starts`),
+    each takes over its share of the others in turn, as if all worked equally long. `BROADCAST`
+    (multicast::cluster::all) answers every block of the cluster, at the same places in its shared memory.
     """
     site, broadcast = Site(d, i), "BROADCAST" in i.modifiers
     answer, barrier = _uniform(d, i.operands[0], 1), _uniform(d, i.operands[1], 1)
@@ -203,13 +206,35 @@ def _next_work(d: Decoder, i: Instruction) -> Step:
         answers, barriers = _words(f, answer), _words(f, barrier)
         for row in _acting(f):
             everyone = (1 << f.machine.cluster_blocks) - 1
+            told = _taken_over(f, row)
             for further in site.receivers(f, row, everyone) if broadcast else (0,):
                 at = site.shared(f, row, int(answers[row, 0]) + further, 16)
-                f.machine.shared[1][at : at + 16] = 0
+                f.machine.shared[1][at : at + 16] = np.frombuffer(told, np.uint8)
                 _complete(f, site, row, int(barriers[row, 0]) + further, 16)
-        f.machine.notes.add("the kernel takes over blocks that have not started; here each block does its own work")
 
     return ask
+
+
+def _taken_over(f: Frame, row: int) -> bytes:
+    """The answer to a cluster that asks for another one: what it takes over, if any is left."""
+    machine, launch = f.machine, f.machine.launch
+    own = launch.cluster_of(machine.blocks[int(f.warps[row]) // machine.warps_per_block])
+    total = math.prod(launch.clusters)
+    starts = launch.starts or total
+    taken = own + starts * (machine.taken[own] + 1)
+    if starts == total:
+        machine.notes.add("the kernel takes over blocks that have not started; here each block does its own work")
+    else:
+        unit = "blocks" if launch.cluster_blocks == 1 else "clusters"
+        machine.notes.add(
+            f"cluster launch control: the {starts:,} {unit} that start take over the other {total - starts:,} in turn;"
+            " on a GPU, whichever asks first gets the next"
+        )
+    if taken >= total:
+        machine.told_none.add(own)
+        return bytes(16)
+    machine.taken[own] += 1
+    return struct.pack("<I2H2I", *launch.first_block(taken), 1, 0)
 
 
 # Tensor copies ------------------------------------------------------------------------------------
@@ -237,7 +262,7 @@ def _tensor_load(d: Decoder, i: Instruction) -> Step:
             for further in site.receivers(f, row, beside >> 16) if multicast else (0,):
                 if unread:
                     room = view.room(box.size)
-                    f.machine.leave_out(site.shared(f, row, first + further, room), room)
+                    f.machine.leave_out(site.shared(f, row, first + further, room), room, site.recorder.logged)
                 else:
                     places = site.places(f, row, first + further, box, view)
                     f.machine.shared[box.unit][places] = data

@@ -207,10 +207,12 @@ class Machine:
         self.tensor = TensorMemory(len(self.blocks))
         # How often a block, or a cluster, has drawn from each counter in turn.
         self.drawn = Counter[tuple[int, int]]()
+        # How many clusters each one has taken over, and those that were told that none is left.
+        self.taken, self.told_none = Counter[int](), set[int]()
         self.notes: set[str] = set()
         self.prints = prints
-        # Where and how many bytes copies were left out in the shared memory of any block.
-        self.uncopied: set[tuple[int, int]] = set()
+        # Where and how many bytes copies to shared memory were left out, and the row of the record from which on.
+        self.uncopied: dict[tuple[int, int], int] = {}
 
     def _register_files(self, registers: tuple[int, int]) -> None:
         """All registers in one array and all predicates in another, which compiled code takes as a whole."""
@@ -228,13 +230,10 @@ class Machine:
 
     def _special(self, linear: U32) -> None:
         """Special registers that differ between warps or lanes: shape (warp, 32) or (warp, 1)."""
-        (x, y, _), (columns, rows, _) = self.launch.block, self.launch.grid
+        x, y, _ = self.launch.block
         blocks = np.array(self.blocks, np.int64)
-        values: dict[str, npt.NDArray[Any]] = {
-            "SR_CTAID.X": (blocks % columns)[:, None, None],
-            "SR_CTAID.Y": (blocks // columns % rows)[:, None, None],
-            "SR_CTAID.Z": (blocks // (columns * rows))[:, None, None],
-        }
+        places = zip("XYZ", self.launch.coordinates(blocks), strict=True)
+        values: dict[str, npt.NDArray[Any]] = {f"SR_CTAID.{axis}": at[:, None, None] for axis, at in places}
         if not self.store.special(self.words, self.special_base, self.warps):
             values |= self._same_everywhere(linear, x, y)
         held = self.words[self.special_base :].reshape(-1, len(blocks), self.warps_per_block, LANES)
@@ -303,9 +302,9 @@ class Machine:
         inside = 0 <= rank < self.cluster_blocks
         return block - block % self.cluster_blocks + rank if inside else -1, address & ((1 << RANK_SHIFT) - 1)
 
-    def leave_out(self, start: int, size: int) -> None:
-        """Record that a copy to a run of shared memory, which starts there in the byte view, was left out."""
-        self.uncopied.add((start % self.shared_stride, size))
+    def leave_out(self, start: int, size: int, row: int) -> None:
+        """Note that a copy to a run of shared memory, which starts there in the byte view, was left out."""
+        self.uncopied.setdefault((start, size), row)
 
     def arrive_at_cluster(self, warps: npt.NDArray[np.int64], lanes: U32) -> None:
         """Record that lanes, a word per warp, have arrived at the barrier of their cluster."""

@@ -121,9 +121,14 @@ class Recorder:
             self.state[column] = len(getattr(self.log, name))
 
     @property
+    def logged(self) -> int:
+        """Number of accesses in `log`: all but those that others recorded."""
+        return int(self.state[ACCESSES])
+
+    @property
     def accesses(self) -> int:
         """Number of recorded accesses."""
-        return int(self.state[ACCESSES]) + sum(part.accesses for part, _ in self._absorbed)
+        return self.logged + sum(part.accesses for part, _ in self._absorbed)
 
     @property
     def steps(self) -> int:

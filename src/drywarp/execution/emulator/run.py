@@ -84,7 +84,7 @@ def emulate(
 def _chosen(session: Session, blocks: Blocks) -> Emulation:
     """Exactly the blocks that the caller requests, and the others of their clusters."""
     launch = session.launch
-    weights = dict(sample_blocks(launch.grid, blocks))
+    weights = dict(sample_blocks(launch.starting, blocks))
     if launch.cluster_blocks > 1:
         clusters = dict.fromkeys(map(launch.cluster_of, weights))
         members = [block for cluster in clusters for block in launch.members(cluster)]
@@ -98,7 +98,7 @@ def _chosen(session: Session, blocks: Blocks) -> Emulation:
 def _whole_grid(kernel: Kernel, launch: Launch, limits: Limits, compiled: bool) -> Emulation:
     """All blocks concurrently, for those that wait for each other."""
     session = Session(kernel, launch, limits, compiled)
-    weights = dict(sample_blocks(launch.grid, "all"))
+    weights = dict(sample_blocks(launch.starting, "all"))
     session.run(list(weights), whole=True)
     return session.finish(weights, "all", 0.0)
 

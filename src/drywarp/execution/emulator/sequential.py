@@ -169,7 +169,8 @@ class _Units:
 
     def __init__(self, session: Session) -> None:
         self.of = session
-        self.grid = session.launch.clusters
+        launch = session.launch
+        self.grid = (launch.starts, 1, 1) if launch.starts else launch.clusters
         self.total = math.prod(self.grid)
         self.name = "blocks" if session.launch.cluster_blocks == 1 else "clusters"
 

@@ -23,7 +23,7 @@ from ...kernel.profile import SPACE_GLOBAL, AccessLog, Profile, SampledBlock, Sa
 from ...support.folders import thread_count
 from .apart import PARTS, SharedBudget, StoppedError, Strand, in_parts, may_run_apart, ran_alone
 from .bits import LANES
-from .compiled.layout import ACCESSES, Log
+from .compiled.layout import Log
 from .constants import WHOLE_GRID_NOTE, ConstantBanks
 from .decode import Decoder
 from .launch_memory import device_memory, local_bytes
@@ -38,19 +38,24 @@ from .watch import Watch
 
 WAVE_WARPS = 512
 """Warps emulated in parallel: enough to amortise the cost of a step, few enough for the caches."""
-_WIDEST = 16
-"""Bytes of the widest access of a thread to shared memory."""
+_WIDEST, _WORD = 16, 4
+"""Bytes of the widest access of a thread to shared memory, and of a bank."""
 _MOST_UNCOUNTED = 1 << 16
 """Rows of a record above which it is counted and dropped."""
 
 
 @dataclass(frozen=True)
 class Emulation:
-    """A finished emulation: the profile, and the device memory as the sampled blocks left it."""
+    """A finished emulation: the profile, and the device memory as the sampled blocks left it.
+
+    `left` is whether clusters ended before they were told that no other is left to take over (see `Launch.starts`), so
+    that more of them than assumed start.
+    """
 
     profile: Profile
     constants: ConstantBanks
     memory: DeviceMemory
+    left: bool = False
 
     def buffer(self, which: str | int) -> npt.NDArray[Any]:
         """A copy of a buffer after the run, by parameter name or argument ordinal.
@@ -135,6 +140,7 @@ class Session:
         self._guarded: list[npt.NDArray[np.int64]] = []
         self._notes: set[str] = set()
         self._columns = 0
+        self._told_none: set[int] = set()
         self._first = 0
         self._wave: Sequence[int] = ()
         self._idle: list[Strand] = []
@@ -221,20 +227,28 @@ class Session:
 
     def _run_wave(self, strand: Strand, wave: Sequence[int]) -> Machine:
         machine = Machine(self.kernel, self.launch, wave, self._needs, strand.store, strand.prints)
-        first = strand.recorder.accesses
+        first, row = strand.recorder.accesses, strand.recorder.logged
         try:
             strand.schedule(machine, strand.program, strand.recorder, strand.budget).run()
             if self._brief and self._brief.watched:
-                _check_reads(strand.recorder, machine, first, self._brief)
+                _check_reads(strand.recorder, machine, row, self._brief)
         finally:
             if self._watch:
                 self._watch.look(strand.recorder, machine, first)
         self._columns = max(self._columns, machine.tensor.most)
+        self._told_none |= machine.told_none
         return machine
 
     def _run_apart(self, waves: list[list[int]]) -> bool:
         """Run waves in threads; whether their results are those of one wave after the other, within the limits."""
-        per_block, shared = self.launch.warps_per_block, SharedBudget(self.budget, self._recorder)
+        shared = SharedBudget(self.budget, self._recorder)
+        try:
+            return self._run_in_threads(waves, shared)
+        finally:
+            shared.end()
+
+    def _run_in_threads(self, waves: list[list[int]], shared: SharedBudget) -> bool:
+        per_block = self.launch.warps_per_block
         parts = in_parts(waves, PARTS * thread_count())
         firsts = np.cumsum([len(self._position), *(sum(map(len, part)) for part in parts)]).tolist()
 
@@ -431,7 +445,8 @@ class Session:
             syncs=recorder.syncs(places),
             products=products,
         )
-        return Emulation(profile, self.banks, self.memory)
+        left = launch.starts > 0 and not self._told_none.issuperset(map(launch.cluster_of, chosen))
+        return Emulation(profile, self.banks, self.memory, left)
 
     def _spread(self, chosen: Sequence[int], unfinished: float | None) -> tuple[float, float]:
         """How short and how long the mean block may be, relative to the mean of those that were run.
@@ -481,21 +496,50 @@ class Session:
 
 
 def _check_reads(recorder: Recorder, machine: Machine, first: int, brief: Brief) -> None:
-    """Raise UncopiedError if watched accesses from row `first` on touch what was not copied, or what is wrong."""
-    log, end = recorder.log, int(recorder.state[ACCESSES])
-    mine = _rows_of(log.instruction[first:end], brief.watched) + first
-    if not len(mine):
-        return
-    offsets = log.offsets.reshape(-1, LANES)
-    near = mine[log.space[mine] != SPACE_GLOBAL]
-    for base, pattern in set(zip(log.base[near].tolist(), log.pattern[near].tolist(), strict=True)):
-        lanes = np.flatnonzero(log.masks[pattern] >> np.arange(LANES, dtype=np.uint32) & 1)
-        places = (base + offsets[pattern, lanes]) % (1 << RANK_SHIFT)
-        for start, size in machine.uncopied:
-            if ((places + _WIDEST > start) & (places < start + size)).any():
-                raise UncopiedError("an address or a branch depends on what a tensor copy brings")
-    if _meet(log._replace(offsets=offsets), mine, _rows_of(log.instruction[:end], brief.wrong)):
+    """Raise UncopiedError if watched accesses from row `first` on read what had been left out, or was wrong, before."""
+    read, last = _touched(recorder, machine, first, brief.watched, latest=True)
+    per_unit = machine.warps_per_block * machine.cluster_blocks
+    for (start, size), row in machine.uncopied.items():
+        block, at = divmod(start, machine.shared_stride)
+        at += (recorder.first_warp // per_unit + block // machine.cluster_blocks) << RANK_SHIFT
+        inside = slice(*np.searchsorted(read, (at - _WORD + 1, at + size)))
+        if (last[inside] >= row).any():
+            raise UncopiedError("an address or a branch depends on what a tensor copy brings")
+    written, earliest = _touched(recorder, machine, first, brief.wrong)
+    _, mine, theirs = np.intersect1d(read, written, assume_unique=True, return_indices=True)
+    log, end = recorder.log, recorder.logged
+    far = [rows[log.space[rows] == SPACE_GLOBAL] for rows in (
+        _rows_of(log.instruction[first:end], brief.watched) + first, _rows_of(log.instruction[:end], brief.wrong)
+    )]  # fmt: skip
+    if (last[mine] > earliest[theirs]).any() or _meet(log._replace(offsets=log.offsets.reshape(-1, LANES)), *far):
         raise UncopiedError("an address or a branch depends on what was left out")
+
+
+def _touched(
+    recorder: Recorder, machine: Machine, first: int, accesses: frozenset[int], latest: bool = False
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The words of shared memory that these instructions access from row `first` on, and the first or latest row.
+
+    A word is its address plus the number of the block or cluster in units of what a block can address.
+    """
+    log, per_unit, step = recorder.log, machine.warps_per_block * machine.cluster_blocks, -1 if latest else 1
+    words, order = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for number in accesses:
+        mine = (np.flatnonzero(log.instruction[first : recorder.logged] == number) + first)[::step]
+        mine = mine[log.space[mine] != SPACE_GLOBAL]
+        unit = log.warp[mine].astype(np.int64) // per_unit
+        _, chosen = np.unique(np.stack([unit, log.base[mine], log.pattern[mine]]), axis=1, return_index=True)
+        rows, memory = mine[chosen], machine.kernel.instructions[number].memory
+        each = _WORD * np.arange(max(memory.width if memory else _WIDEST, _WORD) // _WORD)
+        lanes = (log.masks[log.pattern[rows]][:, None] >> np.arange(LANES, dtype=np.uint32) & 1).astype(np.bool_)
+        places = (log.base[rows, None] + log.offsets.reshape(-1, LANES)[log.pattern[rows]]) % (1 << RANK_SHIFT)
+        places += unit[chosen, None] << RANK_SHIFT
+        words.append((places[lanes][:, None] // _WORD * _WORD + each).reshape(-1))
+        order.append(np.repeat(np.broadcast_to(rows[:, None], lanes.shape)[lanes], len(each)))
+    found, at = np.concatenate(words), np.concatenate(order)
+    sort = np.lexsort((step * at, found))
+    unique, chosen = np.unique(found[sort], return_index=True)
+    return unique, at[sort][chosen]
 
 
 def reads_back(log: AccessLog, watched: frozenset[int], wrong: frozenset[int]) -> bool:

@@ -24,6 +24,7 @@ from ...kernel.profile import SPACE_GLOBAL, Profile
 from .bulk_copy import UNREAD
 from .sampling import Limits
 from .session import Brief, Session, reads_back
+from .tcgen05_form import FORMATS
 
 CONFIDENCE = 0.95
 """Probability with which an interval should contain the true total."""
@@ -310,7 +311,7 @@ def _without_results(code: tuple[Instruction, ...], cfg: ControlFlowGraph) -> Br
     for index, i in enumerate(code):
         if i.opcode == "SYNCS" and index not in needed and isinstance(i.operands[0], Register):
             brief[index] = replace(i, operands=(replace(i.operands[0], index=RZ), *i.operands[1:]))
-        elif unread and i.opcode in _MAY_STAY_UNREAD:
+        elif (unread and i.opcode in _MAY_STAY_UNREAD) or (i.opcode in FORMATS and index not in left_out):
             brief[index] = replace(i, modifiers=(*i.modifiers, UNREAD))
     return Brief(tuple(brief), watched, wrong, uncounted - needed) if brief != list(code) else None
 

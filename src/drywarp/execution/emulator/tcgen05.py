@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import Address, Immediate, Instruction, Operand, Predicate, Register
+from .bulk_copy import UNREAD
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .machine import TENSOR_LANES
@@ -44,12 +45,12 @@ _NAMED = frozenset(name for formats in FORMATS.values() for name in formats.valu
 @opcode("UTCHMMA UTCIMMA UTCQMMA UTCOMMA", None)
 def _multiply(d: Decoder, i: Instruction) -> Step:
     # Shape and type are our own annotation (`kernel.kernel.with_products`).
-    known = {"2CTA", "SP", "WS", *_BY_SIXTEEN}
+    known = {"2CTA", "SP", "WS", UNREAD, *_BY_SIXTEEN}
     unknown = [m for m in i.modifiers if m not in known and not re.match(r"\d+x\d+x\d+|T\.", m) and m not in _NAMED]
     if unknown:
         raise UnsupportedInstructionError(f"modifier .{unknown[0]}")
     product = _product(d, i)
-    number, recorder = i.pc // 16, d.recorder
+    number, recorder, unread = i.pc // 16, d.recorder, UNREAD in i.modifiers
 
     def multiply(f: Frame) -> None:
         machine = f.machine
@@ -63,6 +64,8 @@ def _multiply(d: Decoder, i: Instruction) -> Step:
             warp = int(f.warps[row])
             blocks = blocks_of(machine, warp, product.paired, product.where)
             recorder.product(number, *form.stated)
+            if unread:
+                continue
             each = form.columns // len(blocks)
             parts = [product.columns_of(f, form, block, int(rights[row]), each) for block in blocks]
             right = np.concatenate(parts) if len(parts) > 1 else parts[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...kernel.profile import Profile, SampledBlock
 from ..emulator.sampling import Blocks, Signature, explains, refine, sample_blocks, stratified
+from ..emulator.tcgen05_form import FORMATS
 from .affine import access_reports
 from .decide import Decider, Guess, LoopCount
 from .flow import Flow
@@ -64,10 +66,12 @@ def static_profile(
         launch = assume_launch(kernel)
     given = complete(launch, kernel) if isinstance(launch, Launch) else launch
     walker = _Walker(kernel, given, hints, effort or Effort())
-    grid = given.launch.grid
-    first = walker.follow(sample_blocks(grid, blocks))
+    launch = given.launch
     if blocks is not None:
-        return walker.answer(first)
+        clusters = dict.fromkeys(launch.cluster_of(block) for block, _ in sample_blocks(launch.grid, blocks))
+        return walker.answer(walker.follow([(one, math.prod(launch.clusters) / len(clusters)) for one in clusters]))
+    grid = launch.clusters
+    first = walker.follow(stratified(grid))
 
     def probe(linear: Sequence[int]) -> dict[int, Signature]:
         return _signatures(walker.follow([(number, 1.0) for number in linear]).profile)
@@ -83,9 +87,13 @@ def static_profile(
 
 
 def _signatures(profile: Profile) -> dict[int, Signature]:
-    """The behaviour of each block, by linear index: a digest of each warp's path."""
+    """The behaviour of each cluster, by linear index: a digest of each warp's path."""
     digests = [hashlib.blake2b(path.blocks.tobytes(), digest_size=12).digest() for path in profile.paths]
-    return {block.linear: tuple(digests[path] for path in block.paths) for block in profile.blocks}
+    found: dict[int, Signature] = {}
+    for block in profile.blocks:
+        cluster = profile.launch.cluster_of(block.linear)
+        found[cluster] = (*found.get(cluster, ()), *(digests[path] for path in block.paths))
+    return found
 
 
 def assume_launch(kernel: Kernel, **known: object) -> StaticLaunch:
@@ -128,15 +136,19 @@ class _Walker:
         self.counts: dict[int, LoopCount] = {}
         self.guesses: set[Guess] = set()
         self.unsure: dict[int, int] = {}
+        self.products: dict[int, tuple[str, ...]] = {}
+        self.tensor_columns = 0
         self.exhausted = False
         """Whether a walk took too long, so that further ones are not worthwhile."""
 
-    def follow(self, samples: Sequence[tuple[int, float]]) -> _Followed:
-        """Walk these blocks (linear index and weight)."""
+    def follow(self, clusters: Sequence[tuple[int, float]]) -> _Followed:
+        """Walk the blocks of these clusters (linear index and weight)."""
         launch, kernel = self.given.launch, self.kernel
+        samples = sorted((block, weight) for cluster, weight in clusters for block in launch.members(cluster))
         per_block = launch.warps_per_block
         record = Record(launch.warp_size)
         self.counts, self.guesses, self.unsure = {}, set(), {}
+        self.products, self.tensor_columns = {}, 0
         executed = np.zeros((len(samples), len(kernel.instructions)), np.int64)
         steps = 0
         notes: set[str] = set()
@@ -146,8 +158,6 @@ class _Walker:
             notes.add("copy engine: its copies are not tracked; memory figures exclude them")
         if any(i.class_ == "mbarrier" for i in self.kernel.instructions):
             notes.add("barriers in shared memory: assumed never to block")
-        if any(i.class_ == "tcgen05" for i in self.kernel.instructions):
-            notes.add("products in tensor memory: shapes are not known unless it runs; the time excludes them")
         size = max(_WAVE_WARPS // per_block, 1)
         for start in range(0, len(samples), size):
             linear = [number for number, _ in samples[start : start + size]]
@@ -173,8 +183,10 @@ class _Walker:
             )
             for n, (linear, weight) in enumerate(samples)
         )
+        shapeless = [n for n, i in enumerate(kernel.instructions) if i.opcode in FORMATS and n not in self.products]
+        excluded = "products in tensor memory whose shapes are not known unless they run: the time excludes them"
         profile = Profile(
-            kernel=kernel,
+            kernel=kernel.with_tensor_use(self.products, self.tensor_columns),
             launch=launch,
             cfg=self.cfg,
             blocks=sampled,
@@ -184,7 +196,9 @@ class _Walker:
             allocations=allocations(kernel, self.given),
             steps=steps,
             notes=tuple(sorted(notes)),
+            doubts=(excluded,) if executed[:, shapeless].any() else (),
             logged=logged,
+            products=self.products,
         )
         return _Followed(profile, self.counts, frozenset(self.guesses), self.unsure)
 
@@ -202,6 +216,8 @@ class _Walker:
         for index, count in decider.counts.items():
             self.counts.setdefault(index, LoopCount()).join(count)
         self.guesses |= decider.guesses
+        self.products |= {number: max(shapes, key=_size) for number, shapes in architecture.products.items()}
+        self.tensor_columns = max(self.tensor_columns, architecture.tensor_columns)
         for number, flags in architecture.unsure.items():
             self.unsure[number] = self.unsure.get(number, 0) | flags
         counts = architecture.counts.reshape(len(self.kernel.instructions), len(linear), -1).sum(axis=2).T
@@ -236,6 +252,11 @@ class _Walker:
     def _at(self, instruction: int, what: str, assumed: str) -> Assumption:
         source = self.kernel.instructions[instruction].source
         return Assumption(what, source.file if source else "", source.line if source else 0, assumed)
+
+
+def _size(stated: tuple[str, ...]) -> int:
+    """Multiply-adds of a product."""
+    return math.prod(map(int, stated[0].split("x")))
 
 
 def _loop_reports(flow: Flow, counts: Mapping[int, LoopCount]) -> tuple[LoopReport, ...]:

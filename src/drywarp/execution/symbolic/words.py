@@ -171,6 +171,10 @@ class Architecture(ControlWords, ABC):
         self.kernel, self.instructions, self.cfg = walked.kernel, walked.kernel.instructions, walked.cfg
         self.counts: npt.NDArray[np.int64] = np.zeros((len(self.instructions), walked.warps), np.int64)
         """Lanes that executed each guarded instruction, shape (instructions, warps)."""
+        self.products: dict[int, set[tuple[str, ...]]] = {}
+        """Shapes and types of products whose instructions do not state them, as in `Kernel.with_tensor_use`."""
+        self.tensor_columns = 0
+        """The most columns of tensor memory that an instruction is seen to allocate."""
         self._codes: dict[int, Code] = {}
 
     @abstractmethod

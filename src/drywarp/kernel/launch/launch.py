@@ -164,7 +164,9 @@ class Launch:
 
     `constants` fills `__constant__` variables by name; `seed` is for random fills; `warp_size` is in lanes. `cluster`
     is how many blocks in x, y and z form a thread block cluster; the grid is a multiple of it. `memory` is the device
-    memory of a program that makes the launch, whose pointers are plain numbers.
+    memory of a program that makes the launch, whose pointers are plain numbers. If `starts` is not 0, only that many
+    clusters start, and take over the work of the others (cluster launch control). Blocks are then numbered cluster by
+    cluster, so that those that start are the first ones.
     """
 
     grid: Dim3
@@ -176,6 +178,7 @@ class Launch:
     warp_size: int = 32
     cluster: Dim3 = (1, 1, 1)
     memory: DeviceImage | None = None
+    starts: int = 0
 
     @property
     def threads_per_block(self) -> int:
@@ -189,13 +192,29 @@ class Launch:
 
     @property
     def blocks(self) -> int:
-        """Thread blocks in the grid."""
-        return self.grid[0] * self.grid[1] * self.grid[2]
+        """Thread blocks that start: those of the grid, unless some take over others."""
+        return self.starts * self.cluster_blocks or math.prod(self.grid)
 
-    def coordinates(self, linear: int) -> Dim3:
-        """(x, y, z) of the block with this linear index; x varies fastest, as in launch order."""
-        x, rest = linear % self.grid[0], linear // self.grid[0]
-        return x, rest % self.grid[1], rest // self.grid[1]
+    @property
+    def starting(self) -> Dim3:
+        """The blocks that start as the extents of a grid of linear indices: the grid's own, or all in one row."""
+        return (self.blocks, 1, 1) if self.starts else self.grid
+
+    @property
+    def reach(self) -> Dim3:
+        """How far the blocks that start extend in x, y and z."""
+        if not self.starts:
+            return self.grid
+        x, y, z = (int(at.max()) + 1 for at in self.coordinates(np.arange(self.blocks)))
+        return x, y, z
+
+    def coordinates(self, linear: Any) -> Any:
+        """(x, y, z) of the block with this linear index, or arrays of them; x varies fastest, as in launch order."""
+        if not self.starts:
+            return _unravelled(linear, self.grid)
+        cluster, rank = divmod(linear, self.cluster_blocks)
+        places = zip(self.first_block(cluster), _unravelled(rank, self.cluster), strict=True)
+        return tuple(first + at for first, at in places)
 
     @property
     def cluster_blocks(self) -> int:
@@ -210,21 +229,32 @@ class Launch:
 
     def cluster_of(self, linear: int) -> int:
         """The linear index, x fastest, of the cluster that the block with this linear index belongs to."""
+        if self.starts:
+            return linear // self.cluster_blocks
         x, y, z = (at // size for at, size in zip(self.coordinates(linear), self.cluster, strict=True))
         across, down, _ = self.clusters
-        return x + across * (y + down * z)
+        return int(x + across * (y + down * z))
+
+    def first_block(self, cluster: Any) -> Any:
+        """(x, y, z) of the first block of the cluster with this linear index, or arrays of them."""
+        return tuple(at * size for at, size in zip(_unravelled(cluster, self.clusters), self.cluster, strict=True))
 
     def members(self, cluster: int) -> list[int]:
         """Linear indices of a cluster's blocks in the order of their ranks, x fastest."""
-        across, down, _ = self.clusters
-        place = cluster % across, cluster // across % down, cluster // (across * down)
-        first = [at * size for at, size in zip(place, self.cluster, strict=True)]
+        if self.starts:
+            return list(range(cluster * self.cluster_blocks, (cluster + 1) * self.cluster_blocks))
+        first = self.first_block(cluster)
         return [
             first[0] + x + self.grid[0] * (first[1] + y + self.grid[1] * (first[2] + z))
             for z in range(self.cluster[2])
             for y in range(self.cluster[1])
             for x in range(self.cluster[0])
         ]
+
+
+def _unravelled(linear: Any, extents: Dim3) -> Any:
+    across, down, _ = extents
+    return linear % across, linear // across % down, linear // (across * down)
 
 
 def array_buffer(array: npt.NDArray[Any]) -> Buffer:

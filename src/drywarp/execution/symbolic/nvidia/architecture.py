@@ -19,7 +19,7 @@ from .decoder import FILES, StaticDecoder
 from .memory import MemorySteps
 from .needed import address_pairs, needed_instructions, wide_loads
 from .reads import StaticBanks
-from .steps import guarded, phase_step, unknown_step, value_step
+from .steps import guarded, in_order, phase_step, tensor_use_step, unknown_step, value_step
 
 
 class Nvidia(NvidiaWords, Architecture):
@@ -82,6 +82,8 @@ class Nvidia(NvidiaWords, Architecture):
         per_block = state.launch.warps_per_block
         below = (np.uint32(1) << lane) - np.uint32(1)
         upto = below * np.uint32(2) + np.uint32(1)
+        launch = state.launch
+        ranks = [launch.members(launch.cluster_of(block)).index(block) for block in state.blocks]
         state.special.update(
             {
                 "SR_TID.X": linear % np.uint32(x),
@@ -94,8 +96,7 @@ class Nvidia(NvidiaWords, Architecture):
                 "SR_GTMASK": ~upto,
                 "SR_GEMASK": ~below,
                 "SR_VIRTID": (np.arange(state.warps, dtype=np.uint32) % np.uint32(per_block) << np.uint32(8))[:, None],
-                # Blocks are followed one by one, each as the first of its cluster.
-                "SR_CgaCtaId": np.zeros((state.warps, 1), np.uint32),
+                "SR_CgaCtaId": np.repeat(np.array(ranks, np.uint32), per_block)[:, None],
             }
         )
         places = np.array([state.launch.coordinates(block) for block in state.blocks], np.uint32)
@@ -111,4 +112,6 @@ class Nvidia(NvidiaWords, Architecture):
             step = self._memory.step(i, needed)
         elif step is None and needed:
             step = safely(value_step(self._decoder, i, self._shares), unknown_step(i))
+        if (note := tensor_use_step(i, self)) is not None:
+            step = note if step is None else in_order(note, step)
         return None if step is None else guarded(self._decoder, i, step, self.counts)

@@ -9,6 +9,7 @@ import numpy as np
 from ....kernel.instruction import RZ, Address, Immediate, Instruction, Operand, Predicate, Register
 from ....kernel.isa.nvidia.opcodes import having
 from ....kernel.isa.nvidia.registers import Place, accessed, address_places
+from ...emulator.tcgen05_form import FORMATS
 from ..parameters import INTEGER, POINTER
 from ..state import ANY_ITERATION, ITERATIONS, NON_AFFINE_SHIFT, UNSURE, Batch, Compared, Value
 from .decoder import StaticDecoder
@@ -17,7 +18,7 @@ _MOVES_WARPS = having("moves")
 
 
 def needed_instructions(instructions: Sequence[Instruction]) -> frozenset[int]:
-    """Indices of instructions whose results may reach an address, a guard or a branch.
+    """Indices of instructions whose results may reach an address, a guard, a branch or the shape of a product.
 
     By register names over the whole kernel, in any order: some too many, never too few.
     """
@@ -27,6 +28,8 @@ def needed_instructions(instructions: Sequence[Instruction]) -> frozenset[int]:
     for index, instruction in enumerate(instructions):
         if instruction.opcode in _MOVES_WARPS:
             wanted |= touched[index].reads
+        if (shape := shape_place(instruction)) is not None:
+            wanted.add(shape)
         if instruction.memory is not None:
             wanted |= address_places(instruction)
             if reloads and instruction.memory.space == "local" and instruction.memory.kind == "store":
@@ -45,6 +48,17 @@ def needed_instructions(instructions: Sequence[Instruction]) -> frozenset[int]:
                 wanted |= new
                 pending.extend(new)
     return frozenset(chosen)
+
+
+def shape_place(i: Instruction) -> Place | None:
+    """The uniform register that holds the shape of a product in tensor memory, or how many columns are allocated."""
+    if i.opcode in FORMATS:
+        addresses = [o for o in i.operands if isinstance(o, Address)]
+        held = addresses[4].descriptor if len(addresses) > 4 else None
+    else:
+        last = i.operands[-1] if i.opcode == "UTCATOMSWS" and "ALIGN" in i.modifiers else None
+        held = last if isinstance(last, Register) else None
+    return ("UR", held.index) if held is not None else None
 
 
 def address_pairs(instruction: Instruction) -> set[Place]:
