@@ -5,9 +5,9 @@
 
 The times are Nsight Compute's in FlashGPU-Sim/FlashGPU-Sim @580352d,
 tests/baselines/fa3-sass-ccd2-20260914/results.csv, and the calls are those of that repository's tests: 2048 columns of
-heads in all, zeros as inputs, no clusters. Builds a program for each kind (`flash_attention3.cu`, nvcc 13, a minute and
-a half each), lets it compute a small case whose result it checks, and keeps the launch of each case (`drywarp run
---keep`). `--most-tokens` leaves longer sequences out.
+heads in all, zeros as inputs, no clusters. Builds a program for each kind (`flash_attention3.cu`; nvcc 13.3 was
+measured; a minute and a half each), lets it compute a small case whose result it checks, and keeps the launch of each
+case (`drywarp run --keep`). `--most-tokens` leaves longer sequences out.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ static int failed(cudaError_t status, const char* what) {
 #define TRY(call)                                               \
   if (cudaError_t status = (call)) return failed(status, #call)
 
-// Forty launches, each a little longer than the one before.
-static int growing() {
+// Forty launches, each a little longer than the one before, perhaps on an allocation of its own.
+static int growing(bool elsewhere) {
   enum { LAUNCHES = 40, BLOCKS = 640, THREADS = 64 };
   int* to;
   cudaEvent_t start, end;
@@ -34,7 +34,10 @@ static int growing() {
   TRY(cudaEventCreate(&start));
   TRY(cudaEventCreate(&end));
   TRY(cudaEventRecord(start));
-  for (int k = 0; k < LAUNCHES; k++) spin<<<BLOCKS, THREADS>>>(to, 1000 + 20 * k);
+  for (int k = 0; k < LAUNCHES; k++) {
+    if (elsewhere) TRY(cudaMalloc(&to, BLOCKS * THREADS * sizeof(int)));
+    spin<<<BLOCKS, THREADS>>>(to, 1000 + 20 * k);
+  }
   TRY(cudaEventRecord(end));
   float ms = 0;
   TRY(cudaEventSynchronize(end));
@@ -294,7 +297,8 @@ static int slices() {
 
 int main(int count, char** words) {
   const char* which = count > 1 ? words[1] : "";
-  if (!std::strcmp(which, "growing")) return growing();
+  if (!std::strcmp(which, "growing")) return growing(false);
+  if (!std::strcmp(which, "growing elsewhere")) return growing(true);
   if (!std::strcmp(which, "devices")) return devices();
   if (!std::strcmp(which, "peers")) return peers();
   if (!std::strcmp(which, "threads")) return threads();

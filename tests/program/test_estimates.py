@@ -112,3 +112,14 @@ def test_what_exceeds_the_total_takes_the_mean_and_says_so(run: Any, more: Path)
     assert [one["count"] for one in ran.result["launches"]] == [1] * 21 + [19]
     headline = next(line for line in ran.report.splitlines() if "predicted" in line)
     assert re.search(r"predicted \(\S+ .s to \S+ .s, as some launches are estimated\)", headline)
+
+
+def test_launches_on_new_allocations_take_the_mean_of_all_before(run: Any, more: Path) -> None:
+    whole = run("growing elsewhere", started=more).result
+    assert whole["kernels"][0]["computed"] == 40
+    steps = [one["warp_instructions"] + 50_000 for one in whole["launches"]]
+    ran = run("growing elsewhere", options=("--emulate-total", str(sum(steps[:5]))), started=more)
+    (kernel,) = ran.result["kernels"]
+    assert (kernel["computed"], kernel["estimated"], kernel["predictions"]) == (5, 35, 5)
+    times = [one["time_s"] for one in whole["launches"][2:5]]
+    assert ran.result["launches"][-1]["time_s"] == pytest.approx(sum(times) / 3)

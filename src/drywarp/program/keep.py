@@ -185,6 +185,7 @@ class Estimates:
     def __init__(self, first: int) -> None:
         self._first = first
         self._alike: dict[Hashable, dict[tuple[int, ...], Alike]] = {}
+        self._every: dict[Hashable, Alike] = {}
 
     def of(self, kernel: Hashable, allocations: tuple[int, ...]) -> Alike:
         """Those of a kernel, a block's extents and so on, with arguments that point to these allocations."""
@@ -194,6 +195,10 @@ class Estimates:
         if allocations not in known:
             known[allocations] = Alike(self._first)
         return known[allocations]
+
+    def every(self, kernel: Hashable) -> Alike:
+        """All launches of a kernel, for those on allocations on which none of them was computed."""
+        return self._every.setdefault(kernel, Alike(self._first))
 
 
 @dataclass(frozen=True)

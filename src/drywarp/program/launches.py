@@ -207,7 +207,7 @@ class Launches:
         """The outcome of a launch, and what it changed; None if that is too much to be held."""
         launch, shape, blocks = _launch_of(asked, heap), _shape(asked), math.prod(asked.grid)
         occupancy_of(asked.kernel, launch, self._gpu)
-        alike = self._alike(asked, heap)
+        alike, every = self._alike(asked, heap)
         new, own = chosen and shape not in self._first, False
         if new:
             self._first[shape] = _estimated(None if alike.due() else alike.estimate(blocks)) or self._predicted(
@@ -238,7 +238,7 @@ class Launches:
                 found = self._kept(found, asked, launch, heap, None)
                 self._first[shape] = replace(self._first[shape], kept=found.kept)
             elif not (found.fault or found.failed):
-                found = self._rest(shape, alike.mean(shape, blocks)) or found
+                found = self._rest(shape, alike.mean(shape, blocks) or every.mean(shape, blocks)) or found
             return found, []
         ran = done.warp_instructions
         if chosen:
@@ -252,19 +252,22 @@ class Launches:
                     found = self._kept(found, asked, launch, heap, done)
                 if found.analysis and not found.estimate:
                     alike.predicted(blocks, ran, found.analysis)
+                    every.predicted(blocks, ran, found.analysis)
                 self._known[key] = found
             found = replace(self._known[key], same=same)
             if found.time_s is not None:
                 alike.computed(shape, found.time_s, ran)
+                every.computed(shape, found.time_s, ran)
         found = replace(found, problems=problems, checked=checked)
         changes = heap.take_over(done.memory, _MOST_HELD)
         found = replace(found, computed=True, printed=done.printed, launched=done.launched)
         return replace(found, warp_instructions=ran), changes
 
-    def _alike(self, asked: Asked, heap: Heap) -> Alike:
-        """The launches that may stand for this one."""
+    def _alike(self, asked: Asked, heap: Heap) -> tuple[Alike, Alike]:
+        """The launches that may stand for this one, and all of its kernel."""
         code, _, *rest = _shape(asked)
-        return self._estimates.of((code, *rest), tuple(held.number for held, _ in pointers(asked, heap).values()))
+        numbers = tuple(held.number for held, _ in pointers(asked, heap).values())
+        return self._estimates.of((code, *rest), numbers), self._estimates.every((code, *rest))
 
     def _rest(self, shape: tuple[object, ...], estimate: Estimate | None) -> Outcome | None:
         """The outcome of a launch that is not computed: one object as long as it stays the same."""
