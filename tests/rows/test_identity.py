@@ -9,7 +9,7 @@ import pytest
 
 from drywarp.experiments.rows.identity import changed, content_of, fingerprint, identity
 from drywarp.experiments.rows.predict import Settings
-from drywarp.experiments.rows.recipe import Recipe
+from drywarp.experiments.rows.recipe import Recipe, as_value
 from drywarp.hardware import load_gpu
 
 
@@ -46,3 +46,19 @@ def test_one_element_in_the_middle_is_another_launch(tmp_path: Path) -> None:
 def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
     gpu = load_gpu("a100")
     assert identity(tmp_path, gpu, Recipe(), Settings()) == identity(tmp_path / "..", gpu, Recipe(), Settings())
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("128", 128),
+        (" -3 ", -3),
+        ("2.5e3", 2500.0),
+        ("True", 1),
+        ("1_8192", "1_8192"),
+        ("1_000.5", "1_000.5"),
+        ("", ""),
+    ],
+)
+def test_a_cell_is_a_number_only_if_it_is_written_as_one(cell: str, value: float | str) -> None:
+    assert as_value(cell) == value

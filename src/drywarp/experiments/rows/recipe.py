@@ -41,7 +41,7 @@ def as_value(text: str) -> Value:
     text = text.strip()
     if text.lower() in ("true", "false"):
         return int(text.lower() == "true")
-    for convert in (int, float):
+    for convert in (int, float) if "_" not in text else ():  # Python takes 1_8192, a name here, for 18192
         try:
             return convert(text)
         except ValueError:
