@@ -21,10 +21,9 @@ from ...kernel.isa.nvidia.registers import Place, accessed, address_places
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...kernel.profile import SPACE_GLOBAL, Profile
-from .apart import Brief, reads_back
 from .bulk_copy import UNREAD
 from .sampling import Limits
-from .session import Session
+from .session import Brief, Session, reads_back
 from .tcgen05_form import FORMATS
 
 CONFIDENCE = 0.95
