@@ -138,10 +138,10 @@ def test_a_long_program_keeps_its_waits() -> None:
 @settings(max_examples=examples(300, 4), deadline=None)
 def test_an_outline_says_how_much_is_written_out(program: list[Item], length: int) -> None:
     for board, collected in ((0, COPIES[0]), (5, frozenset[int]())):
-        ring = scoreboards._Ring(board, SLOTS, length, collected)
-        writer = scoreboards._Writer(NODES, [ring])
+        ring = scoreboards.Ring(board, SLOTS, length, collected)
+        writer = scoreboards.Writer(NODES, [ring])
         writer.items(program, ((0, False),))
-        assert scoreboards._Outline(NODES, program, ring).written(length) == writer._written
+        assert scoreboards.Outline(NODES, program, ring).written(length) == writer._written
 
 
 def test_a_pipeline_of_copies_and_a_batch_of_fetches_wait_for_the_old_ones() -> None:

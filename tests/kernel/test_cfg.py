@@ -132,8 +132,8 @@ def test_what_follows_from_code_is_found_once() -> None:
 
 
 def test_what_follows_from_code_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cfg, "_MOST_KEPT", 5)
-    kept = cfg._Kept()
+    monkeypatch.setattr(cfg, "MOST_KEPT", 5)
+    kept = cfg.Kept()
     codes, asked = [code("MOV R0, RZ", "EXIT") for _ in range(3)], list[int]()
     for number in (0, 1, 0, 2, 0, 1):
         kept.get(codes[number], None, "", lambda: asked.append(number))  # noqa: B023

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drywarp.kernel.profile import AccessLog
-from drywarp.memory.requests import distinct_per_row, lane_masks, sectors_of, shared_wavefronts
+from drywarp.memory.requests import distinct_per_row, interleave_local, lane_masks, sectors_of, shared_wavefronts
 from drywarp.memory.stream import lines_touched, split_lines
 from drywarp.memory.table import active_lanes as logged_lanes
-from drywarp.memory.table import distinct, distinct_rows, interleave_local
+from drywarp.memory.table import distinct, distinct_rows
 from tests.memory.profiles import LANES, geometry
 
 BANKS, BANK_BYTES = 32, 4

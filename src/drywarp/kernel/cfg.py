@@ -21,7 +21,7 @@ _ENDS = _JUMPS | having("ends")
 _DIRECT, _CALLS, _RETURNS = having("direct"), having("call"), having("return")
 _INDIRECT, _EXITS = having("indirect"), having("exit")
 T = TypeVar("T")
-_MOST_KEPT = 300_000
+MOST_KEPT = 300_000
 """Most instructions of all code for which something is kept: what follows from each takes some hundred bytes."""
 
 
@@ -58,7 +58,7 @@ class ControlFlowGraph:
         return next((loop for loop in self.loops if block in loop.blocks), None)
 
 
-class _Kept:
+class Kept:
     """What follows from code alone, for the code that was asked for last: a program launches its kernels many times.
 
     Code is recognised as the same tuple, which is held so that no other takes its place.
@@ -71,6 +71,7 @@ class _Kept:
     def get(
         self, code: Sequence[Instruction], cfg: ControlFlowGraph | None, what: Hashable, find: Callable[[], T]
     ) -> T:
+        """See `kept_for`."""
         if not isinstance(code, tuple):
             return find()
         key = id(code), id(cfg), what
@@ -79,13 +80,13 @@ class _Kept:
             held = (code, cfg), len(code), find()
             self._size += held[1]
         self._known[key] = held
-        while self._size > _MOST_KEPT and len(self._known) > 1:
+        while self._size > MOST_KEPT and len(self._known) > 1:
             self._size -= self._known.popitem(last=False)[1][1]
         found: T = held[2]
         return found
 
 
-_kept = _Kept()
+_kept = Kept()
 
 
 def kept_for(code: Sequence[Instruction], cfg: ControlFlowGraph, what: Hashable, find: Callable[[], T]) -> T:

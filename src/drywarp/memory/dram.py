@@ -14,8 +14,9 @@ from .affine import AffineBlocks
 from .followed import EmulateBlocks, FollowedBlocks, Look
 from .footprint import EMPTY, Footprint, Stage, count, sampled_footprint, union
 from .moved_footprint import MovedFootprints
+from .requests import interleave_local
 from .stream import split_lines
-from .table import MemoryGeometry, active_lanes, interleave_local
+from .table import MemoryGeometry, active_lanes
 from .waves import WINDOWS, FootprintOf, WaveTotals, follow_waves, plan_waves, traffic_of
 
 _WRITING = ("store", "atomic", "reduction", "bulk_store", "bulk_reduction")

@@ -155,3 +155,14 @@ def _waits_before(instructions: tuple[Instruction, ...]) -> Ints:
             outstanding |= 1 << control.write_barrier
         counted[index] = waits
     return counted
+
+
+def interleave_local(offsets: Ints, active: Bools, width: int) -> tuple[Ints, Bools]:
+    """Local memory as it lies in DRAM: the same word of a warp's lanes is consecutive.
+
+    Each lane's access becomes one address per word of it; both results have shape (n, lanes · words).
+    """
+    words, lanes = max(1, width // 4), offsets.shape[1]
+    lane = np.arange(lanes, dtype=np.int64)[:, None] * 4
+    placed = (offsets[:, :, None] // 4 + np.arange(words)) * (4 * lanes) + lane + offsets[:, :, None] % 4
+    return placed.reshape(len(offsets), lanes * words), np.repeat(active, words, axis=1)

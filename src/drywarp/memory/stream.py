@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ..core.library import Function
 from ..kernel.profile import SPACE_LOCAL, AccessLog, Profile
 from .affine import Alike, global_rows
-from .requests import Bools, Ints, bursts_of, lane_masks
-from .table import MemoryGeometry, active_lanes, distinct, interleave_local
+from .requests import Bools, Ints, bursts_of, interleave_local, lane_masks
+from .table import MemoryGeometry, active_lanes, distinct
 
 _MOST_REQUESTS = 400_000
 """Most requests in one stream; a longer run is represented by its beginning."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..core.library import Function
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_REMOTE, SPACE_SHARED, AccessLog, Profile
-from .requests import Bools, Ints, lane_masks, sectors_of, shared_wavefronts
+from .requests import Bools, Ints, interleave_local, lane_masks, sectors_of, shared_wavefronts
 
 # The sizes of a GPU's memory hierarchy that decide where an access is served.
 
@@ -165,17 +165,6 @@ def _cost(rows: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, I
             lines[at] = sectors_of(where, on, geometry.line_bytes)
             ideal[at] = -(-active[at].sum(1) * int(size) // geometry.sector_bytes)
     return units, np.minimum(ideal, units) if len(ideal) else ideal, lines, passes
-
-
-def interleave_local(offsets: Ints, active: Bools, width: int) -> tuple[Ints, Bools]:
-    """Local memory as it lies in DRAM: the same word of a warp's lanes is consecutive.
-
-    Each lane's access becomes one address per word of it; both results have shape (n, lanes · words).
-    """
-    words, lanes = max(1, width // 4), offsets.shape[1]
-    lane = np.arange(lanes, dtype=np.int64)[:, None] * 4
-    placed = (offsets[:, :, None] // 4 + np.arange(words)) * (4 * lanes) + lane + offsets[:, :, None] % 4
-    return placed.reshape(len(offsets), lanes * words), np.repeat(active, words, axis=1)
 
 
 def active_lanes(log: AccessLog, rows: npt.NDArray[np.intp]) -> tuple[Ints, Bools]:

@@ -9,7 +9,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,6 +110,28 @@ class Estimate:
         some = [self.among[n] for n in (*before, *[n for n in near if n >= self.place][:_AROUND])]
         times = [one.analysis.time_s * self.instructions / one.instructions for one in some]
         return min(times), max(times)
+
+
+def band(some: Iterable[tuple[int, float, Estimate | None]]) -> tuple[float, float]:
+    """The least and the most seconds of launches together: their number, time, and the estimate that it is, if any."""
+    low = high = 0.0
+    known: dict[tuple[int, int, float, int], tuple[float, float]] = {}
+    for count, time_s, estimate in some:
+        least = most = time_s
+        if estimate:
+            alike = id(estimate.among), estimate.blocks, estimate.instructions, estimate.place
+            if estimate.past or alike not in known:
+                known[alike] = estimate.band()
+            least, most = known[alike]
+        low, high = low + count * least, high + count * most
+    return low, high
+
+
+def pace(some: list[Estimate]) -> tuple[float, float] | None:
+    """The least and the most seconds per warp instruction of the predictions that estimates rest on; None without."""
+    among = {id(one.among): one.among for one in some}
+    paces = [one.analysis.time_s / one.instructions for known in among.values() for one in known]
+    return (min(paces), max(paces)) if paces else None
 
 
 def _apart(one: Known, blocks: int, instructions: float) -> float:

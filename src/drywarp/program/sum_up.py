@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 
 from ..analysis.result import Analysis
+from .keep import band, pace
 from .result import Check, CopyDone, CopyTotal, KernelTotal, LaunchDone, ProcessRun, ProgramRun
 from .timeline import Span
 
@@ -87,33 +88,11 @@ def _kernels(launches: tuple[LaunchDone, ...]) -> tuple[KernelTotal, ...]:
                 max(predicted, key=lambda one: one.time_s, default=None),
                 sum(one.count for one in some if one.outcome.estimate),
                 len({id(one) for one in predicted}),
-                _band(some),
-                _pace(some),
+                band((one.count, one.outcome.time_s or 0.0, one.outcome.estimate) for one in some),
+                pace([one.outcome.estimate for one in some if one.outcome.estimate]),
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.total_s, one.kernel)))
-
-
-def _band(some: list[LaunchDone]) -> tuple[float, float]:
-    """The least and the most seconds of a kernel's launches together, as far as some are estimated."""
-    low = high = 0.0
-    known: dict[tuple[int, int, float, int], tuple[float, float]] = {}
-    for one in some:
-        least = most = one.outcome.time_s or 0.0
-        if estimate := one.outcome.estimate:
-            alike = id(estimate.among), estimate.blocks, estimate.instructions, estimate.place
-            if estimate.past or alike not in known:
-                known[alike] = estimate.band()
-            least, most = known[alike]
-        low, high = low + one.count * least, high + one.count * most
-    return low, high
-
-
-def _pace(some: list[LaunchDone]) -> tuple[float, float] | None:
-    """The least and the most seconds per warp instruction of a kernel's predictions, if any launch is estimated."""
-    among = {id(one.outcome.estimate.among): one.outcome.estimate.among for one in some if one.outcome.estimate}
-    paces = [one.analysis.time_s / one.instructions for known in among.values() for one in known]
-    return (min(paces), max(paces)) if paces else None
 
 
 def _copies(spans: tuple[Span, ...]) -> tuple[CopyTotal, ...]:

@@ -18,18 +18,16 @@ from .gpus import aligned
 _MICROSECONDS = 1e6
 _PROCESS = 1
 _MOST_CRITICAL = 5
-_VISIBLE = 0.01
-"""Share of the time by which its two ends have to differ to be shown."""
+_VISIBLE = 0.01  # share of the time by which its two ends have to differ to be shown
 
 
 def render_program(run: ProgramRun) -> str:
     """Time first, then kernels by time, copies, the critical path, and what is missing."""
     title = f"{run.devices} x {run.gpu_title}" if run.devices > 1 else run.gpu_title
-    head = f"{time_text(run.time_s)} on {title}, predicted{_band_text(run)}; the device is busy for "
-    head += f"{time_text(run.busy_s)} of it"
-    nothing = (
-        "no launched kernel was selected by --only, --skip and --launches" if run.left_out else "no kernel was launched"
-    )
+    busy = f"the device is busy for {time_text(run.busy_s)} of it"
+    head = f"{time_text(run.time_s)} on {title}, predicted{_band_text(run)}; {busy}"
+    nothing = "no launched kernel was selected by --only, --skip and --launches"
+    nothing = nothing if run.left_out else "no kernel was launched"
     parts = [head if run.spans else f"{nothing} and nothing copied on {run.gpu_title}", *missing_text(run)]
     if run.kernels:
         rows = [["kernel", "launches", "time", "share", "mean", "limited by", "occupancy"]]
@@ -102,9 +100,8 @@ def program_notes(run: ProgramRun) -> list[str]:
         count = sum(number for _, number in run.left_out)
         some = ", ".join(f"{plain(name, 60)} {number}" for name, number in run.left_out[:_MOST_CRITICAL])
         more = f", and {len(run.left_out) - _MOST_CRITICAL} more" if len(run.left_out) > _MOST_CRITICAL else ""
-        notes.append(
-            f"left out: {count} launches ({some}{more}), emulated, but neither predicted nor counted in any time"
-        )
+        text = f"left out: {count} launches ({some}{more}), emulated, but neither predicted nor counted in any time"
+        notes.append(text)
     if kept := {one.outcome.kept for one in run.launches if one.outcome.kept}:
         notes.append(f"kept: {len(kept)} launches, whose files hold the program's memory")
     notes += [ASSUMED, *(plain(note, 300) for note in run.notes)]
@@ -114,15 +111,12 @@ def program_notes(run: ProgramRun) -> list[str]:
 def _band_text(run: ProgramRun) -> str:
     """Between which times the program's lies as far as launches were estimated, where that makes a difference."""
     low, high = run.band_s
-    if high - low <= _VISIBLE * run.time_s:
-        return ""
-    return f" ({time_text(low)} to {time_text(high)}, as some launches are estimated)"
+    text = f" ({time_text(low)} to {time_text(high)}, as some launches are estimated)"
+    return text if high - low > _VISIBLE * run.time_s else ""
 
 
 def _estimated_text(run: ProgramRun) -> list[str]:
     some = sorted((one for one in run.kernels if one.estimated), key=lambda one: -one.total_s)
-    if not some:
-        return []
     named = []
     for one in some[:_MOST_CRITICAL]:
         low, high = one.pace_s or (0.0, 0.0)
@@ -130,7 +124,8 @@ def _estimated_text(run: ProgramRun) -> list[str]:
         spread = f", which differ by a factor of {high / low:.3g}" if low and one.predictions > 1 else ""
         named.append(f"{one.estimated} of {one.launches} launches of {plain(one.kernel, 60)} from {count}{spread}")
     more = f"; and of {len(some) - _MOST_CRITICAL} more kernels" if len(some) > _MOST_CRITICAL else ""
-    return [f"estimated by the time per warp instruction: {'; '.join(named)}{more} (--predictions 0 predicts each)"]
+    text = f"estimated by the time per warp instruction: {'; '.join(named)}{more} (--predictions 0 predicts each)"
+    return [text] if some else []
 
 
 ASSUMED = "host code between calls takes no time here; concurrent kernels do not slow each other down"

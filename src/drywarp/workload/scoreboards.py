@@ -58,7 +58,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ring:
+class Ring:
     """Slots `first` to `first + length` that represent one scoreboard.
 
     Work on the slots `collects` that is issued without a scoreboard belongs to the next operation that the scoreboard
@@ -71,6 +71,7 @@ class _Ring:
     collects: frozenset[int]
 
     def slot(self, count: int) -> int:
+        """The slot of the ring's so-many-th member."""
         return self.first + count % self.length
 
 
@@ -96,17 +97,17 @@ def spread_partial_waits(
             most[board] = max(most.get(board, 0), count)
     if not most:
         return None
-    rings: list[_Ring] = []
+    rings: list[Ring] = []
     for board, count in sorted(most.items()):
         collected = collects.get(board, frozenset())
         shortest = count + 1 + bool(collected)
-        candidates = [_Ring(board, slots, shortest + n, collected) for n in range(_RINGS_TRIED)]
+        candidates = [Ring(board, slots, shortest + n, collected) for n in range(_RINGS_TRIED)]
         # The length that keeps the loops as short as possible.
-        outline = _Outline(nodes, program, candidates[0])
+        outline = Outline(nodes, program, candidates[0])
         best = min(candidates, key=lambda ring: (min(outline.written(ring.length), _LONGEST + 1), ring.length))
         rings.append(best)
         slots += best.length
-    writer = _Writer(nodes, rings)
+    writer = Writer(nodes, rings)
     try:
         items, _ = writer.items(program, tuple((0, False) for _ in rings))
     except _TooLongError:
@@ -122,10 +123,10 @@ class _Run(NamedTuple):
     uncommitted: bool | None
 
 
-class _Outline:
+class Outline:
     """What of a program determines how often a ring of some length makes one write out its loops."""
 
-    def __init__(self, nodes: Sequence[Dependences], program: Sequence[Item], ring: _Ring) -> None:
+    def __init__(self, nodes: Sequence[Dependences], program: Sequence[Item], ring: Ring) -> None:
         self._nodes, self._ring = nodes, ring
         self._numbers: dict[tuple[_Run | tuple[int, int], ...], int] = {}
         self._whole = self._number(program)
@@ -179,10 +180,10 @@ class _Outline:
         return write(self._whole, (0, False))[0]
 
 
-class _Writer:
+class Writer:
     """Writes out a program with ring slots, making a node for every combination of slots that occurs."""
 
-    def __init__(self, nodes: Sequence[Dependences], rings: Sequence[_Ring]) -> None:
+    def __init__(self, nodes: Sequence[Dependences], rings: Sequence[Ring]) -> None:
         self._given, self._rings = nodes, rings
         self.nodes: list[Dependences] = []
         self.origins: list[int] = []
@@ -241,7 +242,7 @@ def _joined(bodies: Sequence[tuple[Item, ...]]) -> list[Item]:
     return [item for body in bodies for item in body]
 
 
-def _resolved(node: Dependences, ring: _Ring, place: _Place) -> tuple[Dependences, _Place]:
+def _resolved(node: Dependences, ring: Ring, place: _Place) -> tuple[Dependences, _Place]:
     """A node with the ring's slots for its scoreboard, and the next position."""
     count, uncommitted = place
     waits, sets, sets_read = node.waits, node.sets, node.sets_read

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
-from ....kernel.instruction import Instruction
+from ....errors import UnsupportedInstructionError
+from ....kernel.instruction import Address, Instruction
 from ....kernel.isa.nvidia.registers import Place, accessed
-from ...emulator.machine import BARRIER_REGISTERS, PREDICATES
+from ...emulator.machine import BARRIER_REGISTERS, PREDICATES, TENSOR_UNIT
 from ...emulator.program import register_counts
+from ...emulator.tcgen05_form import FORMATS, form_of
 from ..flow import Flow
-from ..state import FileShape, State
+from ..state import DATA, Batch, FileShape, State
 from ..words import Architecture, Step, Walked, safely
 from .compare import shares_of_compares
 from .control import Finishes, NvidiaWords, convergence_step
 from .decoder import FILES, StaticDecoder
 from .memory import MemorySteps
-from .needed import address_pairs, needed_instructions, wide_loads
+from .needed import address_pairs, needed_instructions, shape_place, wide_loads
 from .reads import StaticBanks
-from .steps import guarded, in_order, phase_step, tensor_use_step, unknown_step, value_step
+from .steps import guarded, phase_step, unknown_step, value_step
 
 
 class Nvidia(NvidiaWords, Architecture):
@@ -112,6 +115,36 @@ class Nvidia(NvidiaWords, Architecture):
             step = self._memory.step(i, needed)
         elif step is None and needed:
             step = safely(value_step(self._decoder, i, self._shares), unknown_step(i))
-        if (note := tensor_use_step(i, self)) is not None:
-            step = note if step is None else in_order(note, step)
+        if (note := _tensor_use_step(i, self)) is not None:
+            step = note if step is None else _in_order(note, step)
         return None if step is None else guarded(self._decoder, i, step, self.counts)
+
+
+def _tensor_use_step(i: Instruction, architecture: Architecture) -> Step | None:
+    """What an instruction takes from a register of its use of tensor memory, where it is known; None for others."""
+    place = shape_place(i)
+    if place is None:
+        return None
+    number, scaled = i.pc // 16, sum(isinstance(o, Address) for o in i.operands) > 5
+
+    def note(batch: Batch) -> None:
+        words, flags = batch.U[place[1]], batch.flags["U"][place[1]]
+        known = batch.lanes().any(axis=1, keepdims=True) & (flags & DATA == 0)
+        for word in np.unique(words[known]).tolist():
+            if i.opcode not in FORMATS:
+                architecture.tensor_columns = max(architecture.tensor_columns, TENSOR_UNIT * word)
+                continue
+            with suppress(UnsupportedInstructionError):
+                architecture.products.setdefault(number, set()).add(form_of(word, i.opcode, scaled).stated)
+
+    return note
+
+
+def _in_order(first: Step, second: Step) -> Step:
+    """Two steps of one instruction."""
+
+    def both(batch: Batch) -> None:
+        first(batch)
+        second(batch)
+
+    return both

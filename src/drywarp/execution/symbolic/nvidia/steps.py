@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
 
-from ....errors import UnsupportedInstructionError
-from ....kernel.instruction import PT, Address, Constant, Instruction, Predicate, Special
+from ....kernel.instruction import PT, Constant, Instruction, Predicate, Special
 from ....kernel.isa.nvidia.opcodes import having
 from ....kernel.isa.nvidia.registers import Place, accessed
-from ...emulator.machine import TENSOR_UNIT
-from ...emulator.tcgen05_form import FORMATS, form_of
 from ..state import DATA, VARYING, Batch, Value
-from ..words import Architecture, Step
+from ..words import Step
 from .compare import COMPARES, DEFAULT_SHARE, compare_step
 from .decoder import FILES, StaticDecoder, joined_flags, stand_in
-from .needed import non_affine, shape_place
+from .needed import non_affine
 
 _PER_LANE = ("TID", "LANEID", "LTMASK", "LEMASK", "EQMASK", "GTMASK", "GEMASK")
 _NOT_KNOWN = ("CLOCK", "GLOBALTIMER", "SMID", "VIRTUALSMID", "VIRTID", "VIRTCFG", "NSMID")
@@ -154,36 +150,6 @@ def phase_step(d: StaticDecoder, i: Instruction) -> Step | None:
             batch.put_flags(FILES[file], index, np.uint16(0))
 
     return complete
-
-
-def tensor_use_step(i: Instruction, architecture: Architecture) -> Step | None:
-    """What an instruction takes from a register of its use of tensor memory, where it is known; None for others."""
-    place = shape_place(i)
-    if place is None:
-        return None
-    number, scaled = i.pc // 16, sum(isinstance(o, Address) for o in i.operands) > 5
-
-    def note(batch: Batch) -> None:
-        words, flags = batch.U[place[1]], batch.flags["U"][place[1]]
-        known = batch.lanes().any(axis=1, keepdims=True) & (flags & DATA == 0)
-        for word in np.unique(words[known]).tolist():
-            if i.opcode not in FORMATS:
-                architecture.tensor_columns = max(architecture.tensor_columns, TENSOR_UNIT * word)
-                continue
-            with suppress(UnsupportedInstructionError):
-                architecture.products.setdefault(number, set()).add(form_of(word, i.opcode, scaled).stated)
-
-    return note
-
-
-def in_order(first: Step, second: Step) -> Step:
-    """Two steps of one instruction."""
-
-    def both(batch: Batch) -> None:
-        first(batch)
-        second(batch)
-
-    return both
 
 
 def unknown_step(i: Instruction) -> Step:
