@@ -124,6 +124,10 @@ extern "C" __global__ void k(const unsigned* shape, unsigned sums, unsigned long
   asm volatile("{ .reg .pred add; setp.ne.b32 add, 1, 0;"
     " tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, add; }" :: "r"(sums), "l"(a), "l"(b), "r"(SHAPE));
 }"""
+    several = "1 << 4 | (blockIdx.x % 2 ? 16 : 8) << 17 | 8 << 24"
+    profile = follow(source.replace("SHAPE", several), arch="sm_100a").profile
+    assert set(profile.products.values()) == {("128x128x16", "F16")}
+    assert profile.doubts == ("some matrix instructions have several shapes: each is costed as its largest one",)
     for shape, doubts in ((f"{1 << 4 | 16 << 17 | 8 << 24}", 0), ("*shape", 1)):
         profile = follow(source.replace("SHAPE", shape), arch="sm_100a").profile
         assert len(profile.doubts) == doubts

@@ -29,6 +29,7 @@ from .words import Walked
 from .written_out import access_log, lane_counts
 from .written_out import paths as written_paths
 
+_SEVERAL = "some matrix instructions have several shapes: each is costed as its largest one"
 _WAVE_WARPS = 512
 """Warps that are walked in parallel."""
 _MIXED_SAMPLES = 24
@@ -137,7 +138,7 @@ class _Walker:
         self.guesses: set[Guess] = set()
         self.unsure: dict[int, int] = {}
         self.products: dict[int, tuple[str, ...]] = {}
-        self.tensor_columns = 0
+        self.tensor_columns, self.several = 0, False
         self.exhausted = False
         """Whether a walk took too long, so that further ones are not worthwhile."""
 
@@ -148,7 +149,7 @@ class _Walker:
         per_block = launch.warps_per_block
         record = Record(launch.warp_size)
         self.counts, self.guesses, self.unsure = {}, set(), {}
-        self.products, self.tensor_columns = {}, 0
+        self.products, self.tensor_columns, self.several = {}, 0, False
         executed = np.zeros((len(samples), len(kernel.instructions)), np.int64)
         steps = 0
         notes: set[str] = set()
@@ -196,7 +197,7 @@ class _Walker:
             allocations=allocations(kernel, self.given),
             steps=steps,
             notes=tuple(sorted(notes)),
-            doubts=(excluded,) if executed[:, shapeless].any() else (),
+            doubts=(*[excluded] * bool(executed[:, shapeless].any()), *[_SEVERAL] * self.several),
             logged=logged,
             products=self.products,
         )
@@ -216,6 +217,7 @@ class _Walker:
         for index, count in decider.counts.items():
             self.counts.setdefault(index, LoopCount()).join(count)
         self.guesses |= decider.guesses
+        self.several |= any(len(shapes) > 1 for shapes in architecture.products.values())
         self.products |= {number: max(shapes, key=_size) for number, shapes in architecture.products.items()}
         self.tensor_columns = max(self.tensor_columns, architecture.tensor_columns)
         for number, flags in architecture.unsure.items():
