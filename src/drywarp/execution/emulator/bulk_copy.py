@@ -17,7 +17,6 @@ import math
 import struct
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,9 +33,10 @@ from .half import double_to_bf16
 from .machine import RANK_SHIFT
 from .mbarrier import BarrierWords
 from .operands import Fetch, join
-from .tensor_maps import Box, TensorView, box_of, decode, made_box, swizzled
+from .tensor_maps import ROWS, Box, TensorView, box_of, decode, rows_of, swizzled
 
-_PIECE = 16
+PIECE = 16
+"""Bytes that the copy engine moves together."""
 UNREAD = "UNREAD"
 """A modifier of ours: nothing reads what is copied, so that only the accesses and the signals count."""
 Bytes = npt.NDArray[np.uint8]
@@ -100,9 +100,9 @@ class Site:
         return (swizzled(own, view.swizzle) + (start - address)) // box.unit
 
     def _aligned(self, f: Frame, row: int, address: int, space: str) -> None:
-        if address % _PIECE:
+        if address % PIECE:
             raise EmulationError(
-                f"{self.where}: {space} address {address:#x} of a copy: expected a multiple of {_PIECE},"
+                f"{self.where}: {space} address {address:#x} of a copy: expected a multiple of {PIECE},"
                 f" {self._thread(f, row)}"
             )
 
@@ -119,13 +119,20 @@ class Site:
         self.recorder.rows(self.number, int(f.warps[row]), padded.reshape(shape), lanes.reshape(shape))
 
 
-def _uniform(d: Decoder, operand: Operand, count: int) -> list[Fetch]:
-    """The consecutive uniform registers starting at the one that a memory operand names."""
+def uniform_registers(operand: Operand, count: int) -> list[Register]:
+    """The consecutive uniform registers starting at the one that a memory operand names.
+
+    Raises UnsupportedInstructionError for other operands.
+    """
     register = operand.uniform if isinstance(operand, Address) else operand
     if not isinstance(register, Register) or not register.uniform or (isinstance(operand, Address) and operand.offset):
         raise UnsupportedInstructionError(f"operand {operand} of a copy")
-    zero = register.index == RZ
-    return [d.register(register.index if zero else register.index + part, True) for part in range(count)]
+    step = int(register.index != RZ)
+    return [Register(register.index + step * part, True) for part in range(count)]
+
+
+def _uniform(d: Decoder, operand: Operand, count: int) -> list[Fetch]:
+    return [d.register(register.index, True) for register in uniform_registers(operand, count)]
 
 
 def _words(f: Frame, fetches: list[Fetch]) -> npt.NDArray[np.uint32]:
@@ -141,8 +148,9 @@ def _pair(words: npt.NDArray[np.uint32], row: int) -> int:
     return int(join(words[row, 0], words[row, 1]))
 
 
-def _size(words: npt.NDArray[np.uint32], row: int) -> int:
-    return (int(words[row, 0]) & 0xFFFF) * _PIECE
+def run_bytes(word: int) -> int:
+    """Bytes of a run, by the word that holds its size."""
+    return (word & 0xFFFF) * PIECE
 
 
 @opcode("UBLKCP", f"S G MULTICAST {UNREAD}")
@@ -158,14 +166,14 @@ def _bulk_copy(d: Decoder, i: Instruction) -> Step:
         to_words, from_words, sizes = _words(f, to), _words(f, source), _words(f, size)
         shared = f.machine.shared[1]
         for row in _acting(f):
-            count = _size(sizes, row)
+            count = run_bytes(int(sizes[row, 0]))
             if not count:
                 continue
             if ends == ("G", "S"):
                 at = site.shared(f, row, int(from_words[row, 0]), count)
                 address = _pair(to_words, row)
                 site.span(f, row, address, count, "bulk copy to global memory")[...] = shared[at : at + count]
-                site.record(f, row, np.arange(address, address + count, _PIECE, dtype=np.int64))
+                site.record(f, row, np.arange(address, address + count, PIECE, dtype=np.int64))
                 continue
             if ends == ("S", "S"):
                 begin = site.shared(f, row, int(from_words[row, 0]), count)
@@ -173,7 +181,7 @@ def _bulk_copy(d: Decoder, i: Instruction) -> Step:
             else:
                 address = _pair(from_words, row)
                 data = site.span(f, row, address, count, "bulk copy from global memory")
-                site.record(f, row, np.arange(address, address + count, _PIECE, dtype=np.int64))
+                site.record(f, row, np.arange(address, address + count, PIECE, dtype=np.int64))
             for further in site.receivers(f, row, int(sizes[row, 0]) >> 16) if multicast else (0,):
                 at = site.shared(f, row, int(to_words[row, 0]) + further, count)
                 if unread:
@@ -244,7 +252,7 @@ def _taken_over(f: Frame, row: int) -> bytes:
 def _tensor_load(d: Decoder, i: Instruction) -> Step:
     """A box from global to shared memory; what lies outside the tensor is filled."""
     site, rank, apart = Site(d, i), int(i.modifiers[0][0]), "GATHER4" in i.modifiers
-    to, held = _uniform(d, i.operands[0], 2 + (_ROWS + 1 if apart else rank)), _uniform(d, i.operands[1], 2)
+    to, held = _uniform(d, i.operands[0], 2 + (ROWS + 1 if apart else rank)), _uniform(d, i.operands[1], 2)
     columns, multicast, paired, unread = (name in i.modifiers for name in ("IM2COL", "MULTICAST", "2CTA", UNREAD))
     more = _uniform(d, i.operands[2], 1) if columns or multicast else None
 
@@ -301,7 +309,7 @@ def _tensor_reduce(d: Decoder, i: Instruction) -> Step:
 
 def _to_tensor(d: Decoder, i: Instruction, put: Callable[[TensorView, Any, Any], Any]) -> Step:
     site, rank, apart = Site(d, i), int(i.modifiers[0][0]), "SCATTER4" in i.modifiers
-    source, held = _uniform(d, i.operands[0], 1 + (_ROWS + 1 if apart else rank)), _uniform(d, i.operands[1], 2)
+    source, held = _uniform(d, i.operands[0], 1 + (ROWS + 1 if apart else rank)), _uniform(d, i.operands[1], 2)
     columns, reduces = "IM2COL" in i.modifiers, i.opcode == "UTMAREDG"
 
     def store(f: Frame) -> None:
@@ -326,9 +334,9 @@ def _dense(site: Site, f: Frame, row: int, address: int, box: Box, view: TensorV
 
 def _squeezed(site: Site, f: Frame, row: int, address: int, box: Box, view: TensorView) -> Any:
     """The units of a box whose 6-bit elements have a byte each in shared memory (.b6p2x16)."""
-    pieces = replace(box, unit=_PIECE, size=view.room(box.size))
+    pieces = replace(box, unit=PIECE, size=view.room(box.size))
     places = site.places(f, row, address, pieces, replace(view, padded=False))
-    elements = f.machine.shared[_PIECE][places].view(np.uint8).reshape(-1, _PIECE, 1)
+    elements = f.machine.shared[PIECE][places].view(np.uint8).reshape(-1, PIECE, 1)
     bits = np.unpackbits(elements, axis=2, count=view.bits, bitorder="little")
     return np.packbits(bits.reshape(len(bits), -1), axis=1, bitorder="little").reshape(-1).view(np.uint32)
 
@@ -351,45 +359,29 @@ def _view(site: Site, f: Frame, row: int, address: int, rank: int, columns: bool
     return view
 
 
-_OFFSET_BITS = {1: 16, 2: 8, 3: 5}
-
-
 def _box(
     site: Site, f: Frame, row: int, view: TensorView, coordinates: npt.NDArray[np.uint32], offsets: int = 0
 ) -> Box:
-    first = tuple(coordinates.view(np.int32).tolist())
-    if view.bits < 8:
-        first = (first[0] * view.bits // 8, *first[1:])
-    if view.lower:
-        bits = _OFFSET_BITS[len(view.lower)]
-        beside = (offsets >> bits * axis & (1 << bits) - 1 for axis in range(len(view.lower)))
-        box = columns_of(view, first, tuple(beside))
-    else:
-        box = box_of(view, first)
-    if len(box.sources):
-        low, high = int(box.sources.min()), int(box.sources.max())
-        site._check(f, row, low, high - low + 1, "tensor copy")
+    box = box_of(view, coordinates.view(np.int32).tolist(), offsets)
+    _reach(site, f, row, box)
     return box
-
-
-_ROWS = 4
 
 
 def _rows(
     site: Site, f: Frame, row: int, view: TensorView, coordinates: npt.NDArray[np.uint32], offsets: int = 0
 ) -> Box:
-    """Four rows of a matrix, one behind the other (tile::gather4, tile::scatter4): a column, and the row of each."""
     if view.box[1] != 1:
         raise EmulationError(f"{site.where}: a copy of four rows through boxes of {view.box[1]} rows: expected one")
-    boxes = [_box(site, f, row, view, coordinates[[0, n]], offsets) for n in range(1, _ROWS + 1)]
-    units = boxes[0].size // boxes[0].unit
-    return replace(
-        boxes[0],
-        sources=np.concatenate([box.sources for box in boxes]),
-        places=np.concatenate([box.places + units * n for n, box in enumerate(boxes)]),
-        pieces=np.concatenate([box.pieces for box in boxes]),
-        size=_ROWS * boxes[0].size,
-    )
+    box = rows_of(view, coordinates.view(np.int32).tolist())
+    _reach(site, f, row, box)
+    return box
+
+
+def _reach(site: Site, f: Frame, row: int, box: Box) -> None:
+    """Raises EmulationError if the box leaves its buffer."""
+    if len(box.sources):
+        low, high = int(box.sources.min()), int(box.sources.max())
+        site._check(f, row, low, high - low + 1, "tensor copy")
 
 
 def _units(site: Site, box: Box) -> npt.NDArray[np.int64]:
@@ -405,43 +397,6 @@ def _outside(view: TensorView, box: Box) -> Any:
     bits = {"f16": (np.uint16, 0x7FFF), "bf16": (np.uint16, 0x7FFF), "f32": (np.uint32, 0x7FFFFFFF)}
     element, word = bits.get(view.dtype, (np.uint64, 0x7FFFFFFFFFFFFFFF))
     return np.full(box.size // view.element_bytes, word, element).view(kind)
-
-
-# im2col: pixels of images as rows of a matrix, of which a copy takes some in a row.
-
-
-def columns_of(view: TensorView, coordinates: tuple[int, ...], offsets: tuple[int, ...]) -> Box:
-    """The pixels from some coordinates on, each read at these offsets in the spatial dimensions, fastest first.
-
-    As in PTX ISA 9.0, "im2col mode": pixels are counted through the bounding box of the spatial dimensions, the fastest
-    first, by the element strides; then comes the next image.
-    """
-    channel, channels, unit = coordinates[0], view.box[0], view.unit(coordinates[0])
-    per = unit // view.element_bytes
-    places = _pixels(view, coordinates[1:]) + np.array((*offsets, 0), np.int64)
-    index = channel // per + np.arange(channels // per, dtype=np.int64)
-    inside: npt.NDArray[np.bool_] = np.all((places >= 0) & (places < np.array(view.extents[1:])), axis=1)
-    holds = (index >= 0) & (index < view.extents[0] // per)
-    apart = places @ np.array(view.strides[1:], np.int64)
-    every = (apart[:, None] + index * unit).reshape(-1)
-    return made_box(view, unit, every, (inside[:, None] & holds).reshape(-1))
-
-
-@lru_cache(maxsize=256)
-def _pixels(view: TensorView, first: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Coordinates of a copy's pixels before its offsets, shape (pixels, spatial dimensions and image)."""
-    last = [extent - 1 + up for extent, up in zip(view.extents[1:-1], view.upper, strict=True)]
-    at, found = list(first), []
-    for _ in range(view.box[1]):
-        found.append(tuple(at))
-        for axis, low in enumerate(view.lower):
-            at[axis] += view.steps[axis + 1]
-            if at[axis] <= last[axis]:
-                break
-            at[axis] = low
-        else:
-            at[-1] += 1
-    return np.array(found, np.int64)
 
 
 # Reductions ---------------------------------------------------------------------------------------
@@ -488,12 +443,12 @@ def _bulk_reduce(d: Decoder, i: Instruction) -> Step:
     def reduce(f: Frame) -> None:
         to_words, from_words, sizes = _words(f, to), _words(f, source), _words(f, size)
         for row in _acting(f):
-            count, address = _size(sizes, row), _pair(to_words, row)
+            count, address = run_bytes(int(sizes[row, 0])), _pair(to_words, row)
             if count:
                 at = site.shared(f, row, int(from_words[row, 0]), count)
                 target = site.span(f, row, address, count, "bulk reduction")
                 target[...] = combined(operation, dtype, target.copy(), f.machine.shared[1][at : at + count].copy())
-                site.record(f, row, np.arange(address, address + count, _PIECE, dtype=np.int64))
+                site.record(f, row, np.arange(address, address + count, PIECE, dtype=np.int64))
 
     return reduce
 

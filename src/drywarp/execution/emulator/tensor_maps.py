@@ -8,6 +8,7 @@ no such instruction, so its encoding is our own.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -176,6 +177,10 @@ def _narrow(view: TensorView, kind: int) -> TensorView:
 
 # Which bytes of a tensor a box contains, and how they are permuted in shared memory.
 
+ROWS = 4
+"""Rows that a copy of scattered rows takes."""
+_OFFSET_BITS = {1: 16, 2: 8, 3: 5}
+
 
 @dataclass(frozen=True, slots=True)
 class Box:
@@ -192,8 +197,33 @@ class Box:
     size: int
 
 
-def box_of(view: TensorView, coordinates: tuple[int, ...]) -> Box:
-    """The box at some coordinates, the fastest dimension's first."""
+def box_of(view: TensorView, coordinates: Sequence[int], offsets: int = 0) -> Box:
+    """The box at a copy's coordinates, the fastest dimension's first.
+
+    `offsets` holds those of an im2col map in the spatial dimensions: 16 bits for one, 8 for each of two, 5 of three.
+    """
+    first = coordinates[0] if view.bits == 8 else coordinates[0] * view.bits // 8
+    if not view.lower:
+        return _tile(view, (first, *coordinates[1:]))
+    bits = _OFFSET_BITS[len(view.lower)]
+    beside = tuple(offsets >> bits * axis & (1 << bits) - 1 for axis in range(len(view.lower)))
+    return _columns_at(view, (first, *coordinates[1:]), beside)
+
+
+def rows_of(view: TensorView, coordinates: Sequence[int]) -> Box:
+    """Four rows of a matrix, one behind the other (tile::gather4, tile::scatter4): a column, and the row of each."""
+    boxes = [box_of(view, (coordinates[0], row)) for row in coordinates[1:]]
+    units = boxes[0].size // boxes[0].unit
+    return replace(
+        boxes[0],
+        sources=np.concatenate([box.sources for box in boxes]),
+        places=np.concatenate([box.places + units * n for n, box in enumerate(boxes)]),
+        pieces=np.concatenate([box.pieces for box in boxes]),
+        size=len(boxes) * boxes[0].size,
+    )
+
+
+def _tile(view: TensorView, coordinates: tuple[int, ...]) -> Box:
     unit = view.unit(coordinates[0])
     whole = unit > view.element_bytes
     ends = (c + step * (n - 1) for c, step, n in zip(coordinates, view.steps, view.copied, strict=True))
@@ -227,10 +257,10 @@ def _box(view: TensorView, coordinates: tuple[int, ...], unit: int) -> Box:
         holds = (index >= 0) & (index < view.extents[axis] // per)
         offsets = (offsets[:, None] + index * (view.strides[axis] * per)).reshape(-1)
         inside = (inside[:, None] & holds).reshape(-1)
-    return made_box(view, unit, offsets, inside)
+    return _made_box(view, unit, offsets, inside)
 
 
-def made_box(view: TensorView, unit: int, offsets: Ints, inside: npt.NDArray[np.bool_]) -> Box:
+def _made_box(view: TensorView, unit: int, offsets: Ints, inside: npt.NDArray[np.bool_]) -> Box:
     """The box whose units lie at these offsets from the tensor's first element, as far as they are inside."""
     places = np.flatnonzero(inside)
     sources = view.base + offsets[places]
@@ -238,6 +268,40 @@ def made_box(view: TensorView, unit: int, offsets: Ints, inside: npt.NDArray[np.
     fresh = np.ones(len(piece), bool)
     fresh[1:] = piece[1:] != piece[:-1]
     return Box(unit, sources, places, piece[fresh] * _PIECE, len(offsets) * unit)
+
+
+def _columns_at(view: TensorView, coordinates: tuple[int, ...], offsets: tuple[int, ...]) -> Box:
+    """Pixels of images as rows of a matrix, of which a copy takes some in a row, each read at these offsets.
+
+    As in PTX ISA 9.0, "im2col mode": pixels are counted through the bounding box of the spatial dimensions, the fastest
+    first, by the element strides; then comes the next image.
+    """
+    channel, channels, unit = coordinates[0], view.box[0], view.unit(coordinates[0])
+    per = unit // view.element_bytes
+    places = _pixels(view, coordinates[1:]) + np.array((*offsets, 0), np.int64)
+    index = channel // per + np.arange(channels // per, dtype=np.int64)
+    inside: npt.NDArray[np.bool_] = np.all((places >= 0) & (places < np.array(view.extents[1:])), axis=1)
+    holds = (index >= 0) & (index < view.extents[0] // per)
+    apart = places @ np.array(view.strides[1:], np.int64)
+    every = (apart[:, None] + index * unit).reshape(-1)
+    return _made_box(view, unit, every, (inside[:, None] & holds).reshape(-1))
+
+
+@lru_cache(maxsize=256)
+def _pixels(view: TensorView, first: tuple[int, ...]) -> Ints:
+    """Coordinates of a copy's pixels before its offsets, shape (pixels, spatial dimensions and image)."""
+    last = [extent - 1 + up for extent, up in zip(view.extents[1:-1], view.upper, strict=True)]
+    at, found = list(first), []
+    for _ in range(view.box[1]):
+        found.append(tuple(at))
+        for axis, low in enumerate(view.lower):
+            at[axis] += view.steps[axis + 1]
+            if at[axis] <= last[axis]:
+                break
+            at[axis] = low
+        else:
+            at[-1] += 1
+    return np.array(found, np.int64)
 
 
 def swizzled(addresses: Ints, width: int, offset: int = 0) -> Ints:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel, Parameter
-from ...kernel.launch.launch import Argument, Buffer, Dim3, Launch, Scalar, Structure
+from ...kernel.launch.launch import Argument, Buffer, Dim3, Launch, Scalar, Structure, TensorMap
 from ...kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
 from .report import Record
 from .state import ASSUMED, DATA, KNOWN, UNSURE, Batch, Flags, Lanes, Value
@@ -183,7 +183,14 @@ def _structure(
 
 def _place(arguments: tuple[Argument, ...]) -> tuple[tuple[int, int] | None, ...]:
     """The location of each argument's buffer: given ones have a slot each."""
-    return tuple((slot(n), a.nbytes) if isinstance(a, Buffer) else None for n, a in enumerate(arguments))
+    held = (held_buffer(argument) for argument in arguments)
+    return tuple(None if buffer is None else (slot(n), buffer.nbytes) for n, buffer in enumerate(held))
+
+
+def held_buffer(argument: Argument) -> Buffer | None:
+    """The buffer that an argument or a field brings: itself, or a tensor map's tensor."""
+    found = argument.buffer if isinstance(argument, TensorMap) else argument
+    return found if isinstance(found, Buffer) else None
 
 
 def places_of(number: int, argument: Argument, place: tuple[int, int] | None) -> list[tuple[str, tuple[int, int]]]:
@@ -193,7 +200,7 @@ def places_of(number: int, argument: Argument, place: tuple[int, int] | None) ->
     """
     if not isinstance(argument, Structure):
         return [] if place is None else [("", place)]
-    held = [(path, part) for _, path, part in argument.parts if isinstance(part, Buffer)]
+    held = [(path, buffer) for _, path, part in argument.parts if (buffer := held_buffer(part)) is not None]
     step = SLOT_BYTES // max(len(held) + 1, 2) & ~(_HALO - 1)
     return [(path, (slot(number) + n * step, part.nbytes)) for n, (path, part) in enumerate(held)]
 
@@ -286,12 +293,15 @@ class RecordedAccesses:
         if seen or pattern:
             self.unsure[number] = self.unsure.get(number, 0) | seen
             if seen & DATA:
-                # Addresses computed from data are mapped into the address space: aligned, and in a slot.
-                lost = (where < np.uint64(slot(0))) | (where >= np.uint64(self._end))
-                inside = np.uint64(self._end) + (where & np.uint64(STRAY_BYTES - 1))
-                settled = np.where(lost, inside, where) if space == "global" else where
-                where = settled & ~np.uint64((width & -width) - 1)
+                where = self.settled(where, width, space)
             if pattern is not None:
                 where = stated(b, pattern, number, where, width, lanes)
         self.record.access(number, SPACES[space], b.warps, np.ascontiguousarray(where).view(np.int64), lanes)
         return where
+
+    def settled(self, where: Addresses, width: int, space: str = "global") -> Addresses:
+        """Addresses computed from data, mapped into the address space: aligned, and in a slot."""
+        if space == "global":
+            lost = (where < np.uint64(slot(0))) | (where >= np.uint64(self._end))
+            where = np.where(lost, np.uint64(self._end) + (where & np.uint64(STRAY_BYTES - 1)), where)
+        return where & ~np.uint64((width & -width) - 1)

@@ -29,6 +29,10 @@ from .words import Walked
 from .written_out import access_log, lane_counts
 from .written_out import paths as written_paths
 
+_SHAPELESS = "products in tensor memory whose shapes are not known unless they run: the time excludes them"
+_UNTRACKED = (
+    "copies through tensor maps, or of sizes, that are not known unless the kernel runs: the time excludes them"
+)
 _SEVERAL = "some matrix instructions have several shapes: each is costed as its largest one"
 _WAVE_WARPS = 512
 """Warps that are walked in parallel."""
@@ -138,7 +142,7 @@ class _Walker:
         self.guesses: set[Guess] = set()
         self.unsure: dict[int, int] = {}
         self.products: dict[int, tuple[str, ...]] = {}
-        self.tensor_columns, self.several = 0, False
+        self.tensor_columns, self.several, self.untracked = 0, False, False
         self.exhausted = False
         """Whether a walk took too long, so that further ones are not worthwhile."""
 
@@ -149,14 +153,12 @@ class _Walker:
         per_block = launch.warps_per_block
         record = Record(launch.warp_size)
         self.counts, self.guesses, self.unsure = {}, set(), {}
-        self.products, self.tensor_columns, self.several = {}, 0, False
+        self.products, self.tensor_columns, self.several, self.untracked = {}, 0, False, False
         executed = np.zeros((len(samples), len(kernel.instructions)), np.int64)
         steps = 0
         notes: set[str] = set()
         if any(i.memory is not None and i.memory.space == "texture" for i in self.kernel.instructions):
             notes.add("textures and surfaces: the texels fetched are not tracked; memory figures exclude them")
-        if any(i.class_ == "bulk_copy" for i in self.kernel.instructions):
-            notes.add("copy engine: its copies are not tracked; memory figures exclude them")
         if any(i.class_ == "mbarrier" for i in self.kernel.instructions):
             notes.add("barriers in shared memory: assumed never to block")
         size = max(_WAVE_WARPS // per_block, 1)
@@ -185,7 +187,7 @@ class _Walker:
             for n, (linear, weight) in enumerate(samples)
         )
         shapeless = [n for n, i in enumerate(kernel.instructions) if i.opcode in FORMATS and n not in self.products]
-        excluded = "products in tensor memory whose shapes are not known unless they run: the time excludes them"
+        doubts = [_SHAPELESS] * bool(executed[:, shapeless].any()) + [_SEVERAL] * self.several
         profile = Profile(
             kernel=kernel.with_tensor_use(self.products, self.tensor_columns),
             launch=launch,
@@ -197,7 +199,7 @@ class _Walker:
             allocations=allocations(kernel, self.given),
             steps=steps,
             notes=tuple(sorted(notes)),
-            doubts=(*[excluded] * bool(executed[:, shapeless].any()), *[_SEVERAL] * self.several),
+            doubts=(*doubts, *[_UNTRACKED] * self.untracked),
             logged=logged,
             products=self.products,
         )
@@ -218,6 +220,7 @@ class _Walker:
             self.counts.setdefault(index, LoopCount()).join(count)
         self.guesses |= decider.guesses
         self.several |= any(len(shapes) > 1 for shapes in architecture.products.values())
+        self.untracked |= bool(architecture.untracked)
         self.products |= {number: max(shapes, key=_size) for number, shapes in architecture.products.items()}
         self.tensor_columns = max(self.tensor_columns, architecture.tensor_columns)
         for number, flags in architecture.unsure.items():

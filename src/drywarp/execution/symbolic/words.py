@@ -173,6 +173,8 @@ class Architecture(ControlWords, ABC):
         """Lanes that executed each guarded instruction, shape (instructions, warps)."""
         self.products: dict[int, set[tuple[str, ...]]] = {}
         """Shapes and types of products whose instructions do not state them, as in `Kernel.with_tensor_use`."""
+        self.untracked: set[int] = set()
+        """Copies of the copy engine that ran and whose pieces of global memory are not known."""
         self.tensor_columns = 0
         """The most columns of tensor memory that an instruction is seen to allocate."""
         self._codes: dict[int, Code] = {}

@@ -43,7 +43,7 @@ class Nvidia(NvidiaWords, Architecture):
         places, wide = len(walked.given.places) + 1, wide_loads(self.instructions)
         self._decoder = StaticDecoder(self.kernel, StaticBanks(self.kernel, walked.given))
         self._memory = MemorySteps(self._decoder, walked.record, walked.patterns, places, wide)
-        self.unsure = self._memory.unsure
+        self.unsure, self.untracked = self._memory.unsure, self._memory.copies.untracked
         self.finish = Finishes(self._decoder, self.instructions, self.cfg).finish
         self._needed = needed_instructions(self.instructions)
         self._shares = shares_of_compares(self.instructions, walked.shares)

@@ -20,6 +20,7 @@ from ..parameters import Addresses, RecordedAccesses, element, offset_in_slot
 from ..report import Record
 from ..state import DATA, VARYING, Batch, Lanes, Value
 from ..words import Step
+from .copies import CopySteps
 from .decoder import FILES, StaticDecoder
 from .steps import places
 
@@ -33,15 +34,17 @@ class MemorySteps(RecordedAccesses):
         self, d: StaticDecoder, record: Record, patterns: Mapping[int, str], slots: int, wide: Mapping[int, str]
     ) -> None:
         super().__init__(record, patterns, slots, wide)
-        self.d = d
+        self.d, self.copies = d, CopySteps(d, self)
 
     def step(self, i: Instruction, needed: bool) -> Step:
         """The step of one instruction; `needed` says whether its result is required."""
         assert i.memory is not None
-        if i.memory.space == "texture" or i.class_ == "bulk_copy":
+        if i.memory.space == "texture":
             return self._result(i)
         operands = [replace(o, symbol="") for o in i.operands if isinstance(o, Address)]
         try:
+            if i.class_ == "bulk_copy":
+                return self.copies.step(i)
             if i.memory.kind == "copy" and len(operands) == 2:
                 return self._copy(i, operands)
             if not operands:

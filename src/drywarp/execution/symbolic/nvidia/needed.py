@@ -31,7 +31,7 @@ def needed_instructions(instructions: Sequence[Instruction]) -> frozenset[int]:
         if (shape := shape_place(instruction)) is not None:
             wanted.add(shape)
         if instruction.memory is not None:
-            wanted |= address_places(instruction)
+            wanted |= touched[index].reads if instruction.class_ == "bulk_copy" else address_places(instruction)
             if reloads and instruction.memory.space == "local" and instruction.memory.kind == "store":
                 wanted |= touched[index].reads
     chosen: set[int] = set()
@@ -61,11 +61,19 @@ def shape_place(i: Instruction) -> Place | None:
     return ("UR", held.index) if held is not None else None
 
 
+def far_side(copy: Instruction) -> int:
+    """The operand of a bulk copy that holds a 64-bit address: in global memory, or of a tensor map."""
+    return 0 if copy.opcode == "UBLKRED" or (copy.opcode == "UBLKCP" and copy.modifiers[:1] == ("G",)) else 1
+
+
 def address_pairs(instruction: Instruction) -> set[Place]:
     """Lower halves, by register file, of 64-bit numbers that an instruction uses as an address or produces."""
     found: set[Place] = set()
     if instruction.memory is not None and instruction.memory.space in ("global", "generic"):
-        for operand in instruction.operands:
+        operands = instruction.operands
+        if instruction.class_ == "bulk_copy":
+            operands = operands[far_side(instruction) :][:1]
+        for operand in operands:
             if isinstance(operand, Address):
                 for register in (operand.base, operand.uniform):
                     if isinstance(register, Register) and not operand.base_unsigned32:
