@@ -21,7 +21,7 @@ from ..core.library import mode
 from ..errors import EmulationLimitError
 from ..execution.emulator.sampling import Limits
 from ..frontends import cache as disk
-from ..kernel.cfg import ControlFlowGraph, Loop, build_cfg
+from ..kernel.cfg import Loop, build_cfg
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Buffer, Launch, buffers_in
 from ..kernel.profile import SPACE_GLOBAL, AccessLog, Profile, SampledBlock, Sampling, WarpPath
@@ -79,23 +79,14 @@ class WholeBlocks:
 
     def briefly(self) -> Iterator[Look]:
         """Brief ways to run blocks, cheapest first: every loop once, then only nested loops, then deeper ones."""
-        cfg = self._seen.cfg
-        deepest = max((_depth(cfg, loop) for loop in cfg.loops), default=0)
-        for level in range(deepest + 1):
-            yield self._skim([loop for loop in cfg.loops if _depth(cfg, loop) >= level], lasting=True)
+        for once in self._seen.cfg.loops_by_depth():
+            yield self._skim(once, lasting=True)
 
     def _skim(self, once: Sequence[Loop] = (), lasting: bool = False) -> Skim:
         from ..execution.emulator.skim import Skim
 
         seen = self._seen
         return Skim(seen.kernel, seen.launch, seen.cfg, Limits(lane_steps=LANE_STEPS), once, seen, lasting)
-
-
-def _depth(cfg: ControlFlowGraph, loop: Loop) -> int:
-    depth = 0
-    while loop.parent is not None:
-        loop, depth = cfg.loops[loop.parent], depth + 1
-    return depth
 
 
 # Past the limits: what answers instead of an emulation.
@@ -114,7 +105,7 @@ def followed_instead(kernel: Kernel, launch: Launch, options: Options, stopped: 
     """As `static_answer`, for a launch of which no block ended within the limits of emulation."""
     from ..execution.symbolic.parameters import complete
 
-    profile, report, whole_blocks = static_answer(kernel, complete(launch, kernel), options, stopped.iterations)
+    profile, report, whole_blocks, looks = static_answer(kernel, complete(launch, kernel), options, stopped.iterations)
     endless = [loop for loop in report.loops if loop.known == "assumed"]
     doubt = (
         f"no block finished within {stopped.limit} ({stopped.option} raises the limit), so the"
@@ -128,7 +119,7 @@ def followed_instead(kernel: Kernel, launch: Launch, options: Options, stopped: 
         )
     short = tuple(note for note in profile.notes if "counts" in note)
     notes = tuple(note for note in profile.notes if note not in short)
-    return replace(profile, doubts=(doubt, *short, *profile.doubts), notes=notes), report, whole_blocks
+    return replace(profile, doubts=(doubt, *short, *profile.doubts), notes=notes), report, whole_blocks, looks
 
 
 # Emulations cached on disk: what a kernel did in a launch, and how its accesses behave in a GPU's memory.

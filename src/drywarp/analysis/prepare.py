@@ -297,10 +297,10 @@ def execute(loaded: LoadedKernel, options: Options, known: Profile | None = None
     started = perf_counter()
     if not isinstance(loaded.launch, Launch):
         options.on_stage("following a sample of blocks")
-        profile, static, more = static_answer(kernel, loaded.launch, options)
+        profile, static, more, looks = static_answer(kernel, loaded.launch, options)
         loaded, launch, fits = _placed(asked, profile.kernel, options)
         conditions = replace(conditions, blocks_per_sm=fits.blocks_per_sm)
-        return Executed(loaded, launch, fits, conditions, profile, more, (), static, perf_counter() - started)
+        return Executed(loaded, launch, fits, conditions, profile, more, looks, static, perf_counter() - started)
     if known is None or known.launch.starts != launch.starts:
         options.on_stage("emulating a sample of blocks")
         try:
@@ -315,8 +315,8 @@ def execute(loaded: LoadedKernel, options: Options, known: Profile | None = None
                 raise
             options.on_stage("following the code without data")
             launch = replace(launch, starts=0)
-            profile, static, more = followed_instead(kernel, launch, options, stopped)
-            return Executed(loaded, launch, fits, conditions, profile, more, (), static, perf_counter() - started)
+            profile, static, more, looks = followed_instead(kernel, launch, options, stopped)
+            return Executed(loaded, launch, fits, conditions, profile, more, looks, static, perf_counter() - started)
     further, conditions = WholeBlocks(known, options.limits), replace(conditions, blocks_per_sm=fits.blocks_per_sm)
     seconds = perf_counter() - started
     return Executed(loaded, known.launch, fits, conditions, known, further, further.briefly(), None, seconds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from ..kernel.launch.arguments import bind_arguments, bind_constants, cluster_fo
 from ..kernel.launch.launch import Dim3
 from ..kernel.launch.layout import root_of
 from ..kernel.profile import SPACE_GLOBAL, Profile
+from ..memory.followed import Look
 from .request import Options
 
 if TYPE_CHECKING:
@@ -108,17 +109,18 @@ def _extents(value: int | Sequence[int] | str | None, what: str) -> Dim3 | None:
     return parse_dim3(text, what)
 
 
-Followed = tuple[Profile, "StaticReport", Callable[[Sequence[int]], Profile | None]]
+Followed = tuple[Profile, "StaticReport", Callable[[Sequence[int]], Profile | None], Iterable[Look]]
 
 
 def static_answer(
     kernel: Kernel, given: StaticLaunch, options: Options, seen: Mapping[int, int] | None = None
 ) -> Followed:
-    """The profile, the assumptions, and a function that follows whole blocks for their addresses.
+    """The profile, the assumptions, a function that follows whole blocks for their addresses, and brief ways to do so.
 
-    `seen` is as in `Hints`. That function returns None if it would exceed `MOST_WARP_STEPS` or `MOST_SECTORS`.
+    `seen` is as in `Hints`. That function returns None if it would exceed `MOST_WARP_STEPS` or `MOST_SECTORS`. What
+    trips and shares were stated for does not hold for brief runs: there are none then.
     """
-    from ..execution.symbolic import Hints, static_profile
+    from ..execution.symbolic import BriefWalk, Hints, static_profile
 
     hints = Hints(trips=options.trips, taken=options.taken, access=options.access, seen=seen or {})
     answer = static_profile(kernel, given, hints=hints, blocks=options.blocks)
@@ -135,7 +137,10 @@ def static_answer(
             return None
         return static_profile(kernel, given, hints=hints, blocks=list(part)).profile
 
-    return answer.profile, answer.report, whole_blocks
+    stated = options.trips or options.taken or options.access or seen
+    loops = () if stated else answer.profile.cfg.loops_by_depth()
+    looks = (BriefWalk(kernel, given, answer.profile.cfg, once) for once in loops)
+    return answer.profile, answer.report, whole_blocks, looks
 
 
 def loops_of(

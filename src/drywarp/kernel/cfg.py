@@ -7,7 +7,7 @@ The emulator can thus run a block without interruption, and the path of a warp i
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -56,6 +56,13 @@ class ControlFlowGraph:
     def innermost_loop(self, block: int) -> Loop | None:
         """The innermost loop that contains a block."""
         return next((loop for loop in self.loops if block in loop.blocks), None)
+
+    def loops_by_depth(self) -> Iterator[tuple[Loop, ...]]:
+        """All loops (there may be none), then those inside others, then those inside these, and so on."""
+        inside = self.loops
+        yield inside
+        while inside := tuple(loop for loop in inside if loop.parent is not None and self.loops[loop.parent] in inside):
+            yield inside
 
 
 class Kept:

@@ -191,22 +191,29 @@ def skimmed(
     It leaves out what affects no address in global memory and no branch, through any computation. Values stored to
     global memory are not followed. `computed`: what products store to shared memory is computed if it may be read.
     """
-    code = list(kernel.instructions)
-    left = []
+    code, left = run_once(kernel.instructions, cfg, once)
+    if _makes_maps(code):
+        return Brief(tuple(code)), left
+    stays = {index for index, i in enumerate(code) if _stays(i)}
+    ends = [(index, _which_matter(code[index])) for index in stays]
+    needed, wrong = _needed(Dataflow(code, cfg), ends, computed)
+    kept = stays | needed | wrong
+    watched = frozenset(index for index in needed if wrong and _reads(code[index], _WITHIN_A_BLOCK | {"generic"}))
+    return Brief(tuple(i if at in kept else _nothing(i) for at, i in enumerate(code)), watched, wrong), left
+
+
+def run_once(
+    instructions: Sequence[Instruction], cfg: ControlFlowGraph, once: Sequence[Loop]
+) -> tuple[list[Instruction], tuple[Loop, ...]]:
+    """The code with these loops left after one iteration, and those of them for which it is clear how."""
+    code, left = list(instructions), []
     for loop in once:
         changed = _without_back_edges(code, cfg, loop)
         if changed is not None:
             left.append(loop)
             for index, instruction in changed.items():
                 code[index] = instruction
-    if _makes_maps(code):
-        return Brief(tuple(code)), tuple(left)
-    stays = {index for index, i in enumerate(code) if _stays(i)}
-    ends = [(index, _which_matter(code[index])) for index in stays]
-    needed, wrong = _needed(Dataflow(code, cfg), ends, computed)
-    kept = stays | needed | wrong
-    watched = frozenset(index for index in needed if wrong and _reads(code[index], _WITHIN_A_BLOCK | {"generic"}))
-    return Brief(tuple(i if at in kept else _nothing(i) for at, i in enumerate(code)), watched, wrong), tuple(left)
+    return code, tuple(left)
 
 
 def _needed(

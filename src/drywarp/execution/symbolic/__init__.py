@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from .hints import Hints
     from .instruction_sets import INSTRUCTION_SETS, InstructionSet
     from .parameters import StaticLaunch
-    from .profile import StaticProfile, assume_launch, list_loops, static_profile
+    from .profile import BriefWalk, StaticProfile, assume_launch, list_loops, static_profile
     from .report import AccessReport, Assumption, LoopReport, StaticReport
 
 _HOMES = {
     "INSTRUCTION_SETS": "instruction_sets", "AccessReport": "report", "Assumption": "report",
-    "InstructionSet": "instruction_sets", "LoopReport": "report", "StaticLaunch": "parameters",
+    "BriefWalk": "profile", "InstructionSet": "instruction_sets", "LoopReport": "report", "StaticLaunch": "parameters",
     "StaticProfile": "profile", "StaticReport": "report", "Hints": "hints", "assume_launch": "profile",
     "list_loops": "profile", "static_profile": "profile",
 }  # fmt: skip
@@ -22,6 +22,7 @@ __all__ = [
     "INSTRUCTION_SETS",
     "AccessReport",
     "Assumption",
+    "BriefWalk",
     "Hints",
     "InstructionSet",
     "LoopReport",

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ...kernel.cfg import ControlFlowGraph
+from ...kernel.cfg import ControlFlowGraph, Loop
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...kernel.profile import Profile, SampledBlock
 from ..emulator.sampling import Blocks, Signature, explains, refine, sample_blocks, stratified
+from ..emulator.skim import run_once
 from ..emulator.tcgen05_form import FORMATS
 from .affine import access_reports
 from .decide import Decider, Guess, LoopCount
@@ -30,9 +31,7 @@ from .written_out import access_log, lane_counts
 from .written_out import paths as written_paths
 
 _SHAPELESS = "products in tensor memory whose shapes are not known unless they run: the time excludes them"
-_UNTRACKED = (
-    "copies through tensor maps, or of sizes, that are not known unless the kernel runs: the time excludes them"
-)
+_UNTRACKED = "copies whose tensor maps or sizes are not known unless the kernel runs: the time excludes them"
 _SEVERAL = "some matrix instructions have several shapes: each is costed as its largest one"
 _WAVE_WARPS = 512
 """Warps that are walked in parallel."""
@@ -127,12 +126,19 @@ class _Followed:
 class _Walker:
     """Walks samples of one kernel."""
 
-    def __init__(self, kernel: Kernel, given: StaticLaunch, hints: Hints, effort: Effort) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        given: StaticLaunch,
+        hints: Hints,
+        effort: Effort,
+        cfg: ControlFlowGraph | None = None,
+    ) -> None:
         self.kernel = kernel
         self.given = given
         self.effort = effort
         self.family = instruction_set(kernel)
-        self.cfg: ControlFlowGraph = self.family.graph(kernel)
+        self.cfg: ControlFlowGraph = cfg or self.family.graph(kernel)
         self.flow = Flow(kernel.instructions, self.cfg, self.family.words(kernel))
         self.trips = trips_by_loop(hints, self.flow, kernel.name)
         self.shares = shares_by_instruction(hints, kernel.instructions)
@@ -257,6 +263,21 @@ class _Walker:
     def _at(self, instruction: int, what: str, assumed: str) -> Assumption:
         source = self.kernel.instructions[instruction].source
         return Assumption(what, source.file if source else "", source.line if source else 0, assumed)
+
+
+class BriefWalk:
+    """Follows blocks with the loops in `once` for one iteration, if it is clear how to leave them (see `Skim`)."""
+
+    def __init__(self, kernel: Kernel, given: StaticLaunch, cfg: ControlFlowGraph, once: Sequence[Loop]) -> None:
+        code, self.once = run_once(kernel.instructions, cfg, once)
+        self._kernel, self._given, self._cfg = replace(kernel, instructions=tuple(code)), given, cfg
+
+    def __call__(self, blocks: Sequence[int]) -> Profile | None:
+        """The behaviour of these blocks and of the others in their clusters; None if that takes too long."""
+        launch = self._given.launch
+        walker = _Walker(self._kernel, self._given, Hints(), Effort(), self._cfg)
+        followed = walker.follow([(cluster, 1.0) for cluster in dict.fromkeys(map(launch.cluster_of, blocks))])
+        return None if walker.exhausted else followed.profile
 
 
 def _size(stated: tuple[str, ...]) -> int:

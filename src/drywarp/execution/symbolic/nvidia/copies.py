@@ -76,8 +76,7 @@ class CopySteps:
 
         def copy(batch: Batch) -> None:
             rows, flags, map_flags = _acting(batch), of_places(batch)[:, ahead:], of_held(batch)
-            # Pixels of an im2col map are not affine in where a copy begins.
-            batch.rely_on(_joined(non_affine_flags(flags) if columns else flags))
+            batch.rely_on(_joined(flags))
             batch.rely_on(_joined(non_affine_flags(map_flags)))
             views = None if (map_flags[rows] & DATA).any() else self._views(held(batch)[rows])
             if views is None or any(len(view.extents) != (2 if apart else rank) for view in views):
@@ -88,7 +87,11 @@ class CopySteps:
             extents = np.array([view.extents for view in views])[:, axes]
             at = places(batch)[rows, ahead:].view(np.int32).astype(np.int64)
             at = np.where(flags[rows] & DATA != 0, at % extents, at)
-            if (flags & ANY_ITERATION).any() and not columns:
+            inner = [view.element_bytes * view.bits for view in views]
+            if columns or (at[:, 0] * inner // 8 % PIECE).any():
+                # Neither are pixels of an im2col map affine in where a copy begins, nor whole pieces that hold parts.
+                batch.rely_on(_joined(non_affine_flags(flags)))
+            elif (flags & ANY_ITERATION).any():
                 lengths = np.array([[s * (n - 1) for s, n in zip(v.steps, v.copied, strict=True)] for v in views])
                 self._edges(i, batch, rows, at, at + lengths[:, axes], extents)
             offsets = beside(batch)[rows, 0] & 0xFFFF if beside is not None else np.zeros(len(rows), np.uint32)
