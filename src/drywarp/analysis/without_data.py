@@ -138,9 +138,10 @@ def static_answer(
         return static_profile(kernel, given, hints=hints, blocks=list(part)).profile
 
     stated = options.trips or options.taken or options.access or seen
-    loops = () if stated else answer.profile.cfg.loops_by_depth()
-    looks = (BriefWalk(kernel, given, answer.profile.cfg, once) for once in loops)
-    return answer.profile, answer.report, whole_blocks, looks
+    cfg = answer.profile.cfg
+    loops = () if stated else cfg.loops_by_depth()
+    looks = (BriefWalk(kernel, given, cfg, once, MOST_WARP_STEPS) for once in loops)
+    return answer.profile, answer.report, whole_blocks, (look for look in looks if look.once or not cfg.loops)
 
 
 def loops_of(

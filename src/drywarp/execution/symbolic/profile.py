@@ -266,17 +266,27 @@ class _Walker:
 
 
 class BriefWalk:
-    """Follows blocks with the loops in `once` for one iteration, if it is clear how to leave them (see `Skim`)."""
+    """Follows blocks with the loops in `once` for one iteration, if it is clear how to leave them (see `Skim`).
 
-    def __init__(self, kernel: Kernel, given: StaticLaunch, cfg: ControlFlowGraph, once: Sequence[Loop]) -> None:
+    `steps` is how many warp instructions all calls together may follow, about.
+    """
+
+    def __init__(
+        self, kernel: Kernel, given: StaticLaunch, cfg: ControlFlowGraph, once: Sequence[Loop], steps: int
+    ) -> None:
         code, self.once = run_once(kernel.instructions, cfg, once)
         self._kernel, self._given, self._cfg = replace(kernel, instructions=tuple(code)), given, cfg
+        self._left, self._each = float(steps), 0.0
 
     def __call__(self, blocks: Sequence[int]) -> Profile | None:
         """The behaviour of these blocks and of the others in their clusters; None if that takes too long."""
         launch = self._given.launch
+        if self._each * len(blocks) > self._left:
+            return None
         walker = _Walker(self._kernel, self._given, Hints(), Effort(), self._cfg)
         followed = walker.follow([(cluster, 1.0) for cluster in dict.fromkeys(map(launch.cluster_of, blocks))])
+        self._each = followed.profile.steps / len(followed.profile.blocks)
+        self._left -= followed.profile.steps
         return None if walker.exhausted else followed.profile
 
 
