@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drywarp.errors import UsageError
-from drywarp.experiments.calibrate import Calibration, calibrate, experiment_names
-from drywarp.experiments.calibrate.calibrate import FIRST
+from drywarp.experiments.calibrate import FIRST, Calibration, calibrate, experiment_names
 from drywarp.experiments.calibrate.card import SimulatedCard
 from drywarp.experiments.calibrate.device import Program, cycles_between_loads, loop_of
 from drywarp.experiments.calibrate.experiments import chains, issue

@@ -275,7 +275,7 @@ def _measured(kernel: Kernel, launch: Launch, options: Options) -> MeasuredKerne
     check_mapper(options.memory)
     if options.profile is None:
         return None
-    from ..frontends.profiles.measured_file import matching, read_measured
+    from ..frontends.profiles import matching, read_measured
 
     kernels = read_measured(options.profile).kernels
     return matching(kernels, kernel.name, kernel.symbol, launch.grid, launch.block)

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from ..analysis.result import limit_words
-from ..errors import UsageError
 from ..program.result import ProgramRun
 from ..program.timeline import Span
+from ..support.folders import write_file
 from ..support.text import bytes_text, count_text, percent_text, plain, time_text
 from .gpus import aligned
 
@@ -152,10 +152,7 @@ def write_program_trace(run: ProgramRun, path: Path) -> None:
     for track, (key, spans) in enumerate(streams.items(), 100):
         events.append(_named("thread_name", track, stream_name(key, len(run.processes), run.devices)))
         events += [_slice(span, track) for span in spans]
-    try:
-        path.write_bytes(msgspec.json.encode({"traceEvents": events, "otherData": {"gpu": run.gpu_title}}))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
+    write_file(path, msgspec.json.encode({"traceEvents": events, "otherData": {"gpu": run.gpu_title}}))
 
 
 def stream_name(key: tuple[int, int, int], processes: int, devices: int) -> str:

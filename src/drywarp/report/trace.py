@@ -25,6 +25,7 @@ from ..analysis.result.detail import ExecutionTrace
 from ..errors import UsageError
 from ..pipeline.execution import Execution
 from ..pipeline.reasons import REASONS
+from ..support.folders import write_file
 from ..support.text import plain
 from ..workload.cost import TICKS_PER_CYCLE
 
@@ -45,10 +46,7 @@ def write_trace(analysis: Analysis, path: str | Path) -> int:
     """
     content = trace_dict(analysis)
     data = msgspec.json.encode(content)
-    try:
-        Path(path).write_bytes(gzip.compress(data, 5, mtime=0) if str(path).endswith(".gz") else data)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
+    write_file(Path(path), gzip.compress(data, 5, mtime=0) if str(path).endswith(".gz") else data)
     return len(content["traceEvents"])
 
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from ..._version import __version__
-from ...analysis.result import SCHEMA_VERSION
+from ...analysis.result import headed
 from ...errors import InputFileError, UsageError
 from ...frontends.cache import tool_versions
 from ...support.growing_file import GrowingFile
@@ -126,8 +126,7 @@ class CorpusReport:
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object."""
         return {
-            "schema_version": SCHEMA_VERSION,
-            "versions": {"drywarp": __version__, **tool_versions()},
+            **headed(**tool_versions()),
             "folder": self.folder,
             "gpu": self.gpu,
             "gpu_hash": self.gpu_hash,

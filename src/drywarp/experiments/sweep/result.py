@@ -13,6 +13,7 @@ from ..._version import __version__
 from ...errors import ToolError, UsageError
 from ...frontends.cache import tool_versions
 from ...support.by_name import figures
+from ...support.folders import write_file
 from ...support.text import json_of
 from ..rows.row_file import RowFile, check_suffix
 from .prune import Pruned, prune, ranked
@@ -120,11 +121,7 @@ class SweepResult:
         versions = {"drywarp": __version__, **self.tools}
         rows = single(self.rows, self.problem)
         for suffix, text in tuner_files(rows, self.kernel, self.problem, form, versions).items():
-            file = Path(path).with_name(Path(path).stem + suffix)
-            try:
-                file.write_text(text, encoding="utf-8")
-            except OSError as error:
-                raise UsageError(f"{file}: cannot be written ({error.strerror})") from None
+            write_file(Path(path).with_name(Path(path).stem + suffix), text)
 
     def columns(self) -> tuple[str, ...]:
         """The names of a row's cells."""

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from ...errors import InputFileError, UsageError
-from ...frontends.profiles.measured_file import looks_like_rocprof, read_measured
+from ...frontends.profiles import looks_like_rocprof, read_measured
 from ...frontends.profiles.ncu import read_text
 from ...kernel.profile import MeasuredKernel
 from .read_csv import MeasuredRow, Table, is_parameter, parse_csv
