@@ -16,11 +16,6 @@ from . import options as take
 from .groups import CompilerFlags
 from .options import parse_clock
 
-Devices = Annotated[int, typer.Option(help="Number of these GPUs that the program sees.", metavar="N", min=1, max=16)]
-VirtualClock = Annotated[
-    bool, typer.Option("--virtual-clock", help="Make the host's clocks show predicted time instead of emulation time.")
-]
-
 
 @dataclass(frozen=True)
 class WhichLaunches:
@@ -89,9 +84,14 @@ def run_command(
     *,
     which: WhichLaunches,
     gpu: take.GpuName = "a100",
-    devices: Devices = 1,
+    devices: Annotated[
+        int, typer.Option(help="Number of these GPUs that the program sees.", metavar="N", min=1, max=16)
+    ] = 1,
     clock: take.Clock = None,
-    virtual_clock: VirtualClock = False,
+    virtual_clock: Annotated[
+        bool,
+        typer.Option("--virtual-clock", help="Make the host's clocks show predicted time instead of emulation time."),
+    ] = False,
     build: CompilerFlags,
     jobs: take.Jobs = None,
     check: Annotated[
@@ -126,8 +126,10 @@ def run_command(
     from ..frontends.cuda.options import CudaOptions
     from ..program.launches import quiet_options
     from ..program.server import ProgramRequest, run_program
-    from ..report.program import render_program, write_program_trace
+    from ..report.html.page import program_page
+    from ..report.program import render_program
     from ..report.text import json_text
+    from ..report.trace import write_program_trace
 
     own = CudaOptions(build.macros, tuple(build.include or ()), build.std, build.max_registers).flags()
     request = ProgramRequest(
@@ -147,8 +149,6 @@ def run_command(
     if json:
         Path(json).write_text(json_text(run.to_dict()), encoding="utf-8")
     if html:
-        from ..report.html.page import program_page
-
         Path(html).write_text(program_page(run), encoding="utf-8")
     if trace:
         write_program_trace(run, Path(trace))

@@ -132,8 +132,8 @@ class Mix:
         return concurrency(self.latency(alpha) - alpha * self.alu_lat, self.throughput_bound(alpha))
 
 
-# The cycle counting of Volkov's worksheet, §3.6 (Tables 3.2 to 3.4), §3.8 and §6.7: cycles and bytes of one SM. The sums
-# over a whole workload are `throughput.demand`; here is what turns hardware limits into cycles per instruction.
+# The cycle counting of Volkov's worksheet, §3.6 (Tables 3.2 to 3.4), §3.8 and §6.7, in cycles and bytes of one SM: what
+# turns hardware limits into cycles per instruction. The sums over a whole workload are `throughput.demand`.
 
 
 def cycles_total(uses: Iterable[tuple[float, float]]) -> float:

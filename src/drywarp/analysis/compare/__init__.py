@@ -151,10 +151,8 @@ def _gpus(sides: Sequence[_Side], wanted: Any) -> list[Gpu | None]:
 
 
 def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(common)
-    for key, value in own.items():
-        merged[key] = {**(merged.get(key) or {}), **value} if key in _BY_NAME else value
-    return merged
+    own = {key: {**(common.get(key) or {}), **value} if key in _BY_NAME else value for key, value in own.items()}
+    return {**common, **own}
 
 
 __all__ = ["Comparison", "compare"]

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import UsageError
-from .attributes import CardAttributes, ClockReader, Clocks, DeviceError, Driver, load_driver, read_attributes
+from .attributes import CardAttributes, ClockReader, Clocks, read_attributes
+from .driver import DeviceError, Driver, load_driver
 
 Extents = tuple[int, int, int]
 _PCI_LENGTH = 32

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ...hardware import load_gpu
 from ...models import mwp_cwp_2009 as hk
-from ...models.mwp_cwp import is_coalesced, transactions_before_1_3
+from ...models.coalescing import is_coalesced, transactions_before_1_3
 from . import Kind, Row, differs, inconsistent, of_kind, row
 
 PAPER = "Hong and Kim"

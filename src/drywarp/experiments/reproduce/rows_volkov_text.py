@@ -11,8 +11,8 @@ import numpy as np
 
 from ...memory.requests import sectors_of, shared_wavefronts
 from ...models import volkov_contention as contention
+from ...models.coalescing import transactions_before_1_3
 from ...models.cusp import mix_of
-from ...models.mwp_cwp import transactions_before_1_3
 from ...models.needed_occupancy import Mix, concurrency, throughput
 from ...pipeline.blocks import Share
 from ...pipeline.simulate import run_share
