@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..analysis.counters.metrics import Counts, describe
+from ..analysis.counters import Counts, describe
 from ..analysis.result import headed
 from ..analysis.result.finding import RuleText
 from ..support.text import LONGEST, plain

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
 
-from ...errors import UsageError
+from ..._version import __version__
+from ...errors import InputFileError, UsageError
 from ...frontends.cuda.options import CudaOptions
+from ...frontends.cuda.source import decode, includes
 from ...hardware import Gpu, load_gpu
+from ...support.growing_file import GrowingFile, JsonLines, json_line
 from .examine import Task
 from .files import Module, Settings, find_modules, launches_below
-from .headers import HeaderTree, guessed_macros, settle_parts
-from .result import CorpusReport, Row, RowsFile, Totals
+from .headers import HeaderTree, guessed_macros
+from .result import COMPILE_FAILED, PART, CorpusReport, Row, Totals, row_of
 from .watch import OnRow, run_modules
 
 
@@ -67,6 +73,81 @@ def run_corpus(
         fresh = run_modules(left, task_of, settings, store)
     rows = settle_parts(root, sorted([*found, *fresh], key=lambda row: row.file))
     return CorpusReport(str(folder), machine.name, machine.file_hash, tuple(rows), perf_counter() - started)
+
+
+# Files that are not modules of their own: they do not compile alone, and another source includes them.
+
+_INCLUDED_SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc", ".c")
+
+
+def settle_parts(root: Path, rows: Sequence[Row]) -> list[Row]:
+    """The rows; files that do not compile and that another file includes are marked as parts of it."""
+    refused = {(root / row.file).resolve(): row for row in rows if row.status == COMPILE_FAILED}
+    if not refused:
+        return list(rows)
+    names = {path.name for path in refused}
+    includers: dict[Path, Path] = {}
+    for file in sorted(p for p in root.rglob("*") if p.suffix in _INCLUDED_SUFFIXES and p.is_file()):
+        try:
+            text = decode(file.read_bytes())
+        except (OSError, UnicodeDecodeError):
+            continue
+        for name, _ in includes(text):
+            if Path(name).name in names:
+                target = (file.parent / name).resolve()
+                if target in refused and target != file.resolve():
+                    includers.setdefault(target, file)
+    settled = []
+    for row in rows:
+        includer = includers.get((root / row.file).resolve())
+        if row.status == COMPILE_FAILED and includer is not None:
+            note = f"included by {includer.relative_to(root).as_posix()}; does not compile alone: {row.reason}"
+            row = replace(row, status=PART, reason=note)
+        settled.append(row)
+    return settled
+
+
+# The rows on disk.
+
+
+class RowsFile(JsonLines):
+    """The rows in a file, by module, so that an interrupted run resumes.
+
+    Raises UsageError for a file that cannot be written, that another process is writing, or that belongs to a run with
+    other settings, and InputFileError for one that drywarp did not write (left unchanged).
+    """
+
+    def __init__(self, path: Path | None, gpu_hash: str, settings: Settings) -> None:
+        asked = {**asdict(settings), "jobs": None}
+        self.head = json.loads(json.dumps({"drywarp": __version__, "gpu_hash": gpu_hash, "settings": asked}))
+        self.rows: dict[str, Row] = {}
+        super().__init__(path)
+
+    def add(self, row: Row) -> None:
+        """Append a row."""
+        self.append(asdict(row))
+
+    def read(self, file: GrowingFile) -> None:
+        """The rows of an earlier run; a new file begins with what they depend on."""
+        data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        if not whole and json_line(self.head).startswith(data):  # new, or interrupted while its first line was written
+            file.cut()
+            file.append(json_line(self.head))
+            return
+        try:
+            first, *lines = whole.decode().splitlines()
+            if json.loads(first) != self.head:
+                raise UsageError(
+                    f"{file.path}: rows of a run with another GPU, version or settings (expected a new file)"
+                )
+            found = [row_of(json.loads(line)) for line in lines]
+        except (ValueError, TypeError):
+            raise InputFileError(
+                f"{file.path}: not the rows of a run (expected a file that drywarp corpus wrote)"
+            ) from None
+        file.cut(len(whole))
+        self.rows = {row.file: row for row in found}
 
 
 __all__ = ["CorpusReport", "Module", "Row", "Settings", "Totals", "find_modules", "run_corpus"]
