@@ -145,7 +145,6 @@ def run_command(
         **which.settings(),
     )
     run = run_program(request)
-    text = render_program(run)
     if json:
         Path(json).write_text(json_text(run.to_dict()), encoding="utf-8")
     if html:
@@ -153,7 +152,7 @@ def run_command(
     if trace:
         write_program_trace(run, Path(trace))
     if output:
-        Path(output).write_text(text, encoding="utf-8")
+        Path(output).write_text(render_program(run), encoding="utf-8")
     else:
-        sys.stderr.write(f"\n{text}")
+        sys.stderr.write(f"\n{render_program(run)}")
     return run.exit_status
