@@ -14,11 +14,9 @@ from drywarp.analysis.advice.findings import ideals
 from drywarp.analysis.advice.resimulate import (
     ALL_TOGETHER,
     AT_LEAST,
-    Ideal,
     affordable,
     baseline,
     budget_for,
-    ideal_units,
     register_steps,
     resimulate,
 )
@@ -30,7 +28,7 @@ from drywarp.analysis.advice.rules.idle_threads import coarser
 from drywarp.analysis.advice.rules.occupancy import full_warps
 from drywarp.analysis.advice.rules.redundant_loads import loaded_once
 from drywarp.analysis.advice.rules.shared_and_local import conflict_free
-from drywarp.analysis.advice.rules.uncoalesced_access import coalesced, fewer_sectors
+from drywarp.analysis.advice.rules.uncoalesced_access import Ideal, coalesced, fewer_sectors, ideal_units
 from drywarp.analysis.advice.rules.uneven_work import balanced_partitions, even_grid
 from drywarp.analysis.advice.whatif import (
     dropped,

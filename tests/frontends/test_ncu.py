@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drywarp.errors import DrywarpError, InputFileError, UsageError
-from drywarp.frontends.profiles.measured_file import matching, parse_rocprof, read_measured, write_measured
+from drywarp.frontends.profiles import matching, parse_rocprof, read_measured, write_measured
 from drywarp.frontends.profiles.ncu import number, parse_ncu, scale
 from tests.effort import examples
 

@@ -16,7 +16,7 @@ from ..frontends.binary.module import Module, load_module
 from ..frontends.cuda.compile import elsewhere
 from ..frontends.cuda.options import CudaOptions
 from ..frontends.formats import Source
-from ..frontends.formats.cuda import launches_in, layouts_for
+from ..frontends.formats.own import launches_in, layouts_for
 from ..frontends.loaded import LaunchComment, Loaded, entry_names
 from ..frontends.ptx import is_ptx
 from ..frontends.python import is_python

@@ -11,8 +11,8 @@ import typer
 from ..errors import UsageError
 from . import options as take
 from .groups import LaunchOptions, RunOptions
-from .options import launch_values, numbers_by_name, parse_clock, parse_percent, read_stdin
-from .output_files import FigureTheme, Plot, check_plot, check_theme, write_plot
+from .options import kernel_source, launch_values, numbers_by_name, parse_clock, parse_percent
+from .output import FigureTheme, Plot, check_plot, check_theme, print_json, print_text, write_plot
 from .progress import stages
 
 
@@ -64,8 +64,8 @@ def compare_command(
 
     with stages() as on_stage:
         found = compare(
-            _source(old),
-            None if new is None else _source(new),
+            kernel_source(old),
+            None if new is None else kernel_source(new),
             gpu=gpu,
             fail_above=limit,
             old_launch=own[0],
@@ -80,24 +80,16 @@ def compare_command(
         )
     write_plot(found, plot, figure_theme)
     if json:
-        from ..report.text import json_text
-
-        sys.stdout.write(json_text(found.to_dict()))
+        print_json(found.to_dict())
     elif markdown:
         from ..report.comparison_markdown import comparison_markdown
 
         sys.stdout.write(comparison_markdown(found))
     else:
-        from rich.console import Console
-
         from ..report.comparison import render_comparison
 
-        Console(highlight=False).print(render_comparison(found), soft_wrap=True)
+        print_text(render_comparison(found))
     return int(found.regressed)
-
-
-def _source(name: str) -> str | Path:
-    return read_stdin() if name == "-" else Path(name)
 
 
 # `drywarp rank`: one kernel on every GPU.
@@ -133,7 +125,7 @@ def rank_command(
             place = f"{name}, {done + 1} of {of}"
 
         found = rank(
-            read_stdin() if kernel == "-" else Path(kernel),
+            kernel_source(kernel),
             gpus=gpu,
             by=cast(Order, by),
             prices=prices,
@@ -145,15 +137,11 @@ def rank_command(
         )
     write_plot(found, plot, figure_theme)
     if json:
-        from ..report.text import json_text
+        print_json(found.to_dict())
+    else:
+        from ..report.ranking import render_ranking
 
-        sys.stdout.write(json_text(found.to_dict()))
-        return
-    from rich.console import Console
-
-    from ..report.ranking import render_ranking
-
-    Console(highlight=False).print(render_ranking(found), soft_wrap=True)
+        print_text(render_ranking(found))
 
 
 # `drywarp benefits`: several kernels in GPUPerf's chart.
@@ -205,15 +193,11 @@ def benefits_command(
     if bars is not None:
         write(found.figure("bars", theme=figure_theme or "light"), Path(bars), "--bars")
     if json:
-        from ..report.text import json_text
+        print_json(found.to_dict())
+    else:
+        from ..report.benefits import render_benefits
 
-        sys.stdout.write(json_text(found.to_dict()))
-        return
-    from rich.console import Console
-
-    from ..report.benefits import render_benefits
-
-    Console(highlight=False).print(render_benefits(found), soft_wrap=True)
+        print_text(render_benefits(found))
 
 
 def _with_launch(text: str) -> tuple[Path, dict[str, Any]]:

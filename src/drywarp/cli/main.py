@@ -82,7 +82,7 @@ VERBS = {
         "Show GPUPerf's potential benefits of several kernels in one chart, and each one's gain over the previous.",
     ),
     "serve": (
-        "analyze",
+        "serve",
         "Serve a local web page: paste a kernel, vary occupancy, λ and Λ; see time, curve and execution profile.",
     ),
     "calibrate": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..._version import __version__
 from ...execution.symbolic.report import static_dict
 from ...kernel.profile import Sampling
 from ...pipeline.occupancy import OccupancyTrace
@@ -14,6 +15,13 @@ from .answer import Answer, Band, MeasuredComparison, MemoryBounds
 
 SCHEMA_VERSION = 2
 """Version of the JSON contract; incremented when a key is renamed or changes its meaning."""
+
+
+def headed(**tools: str) -> dict[str, Any]:
+    """What every JSON object begins with: the version of the contract, and those of drywarp and of `tools`."""
+    return {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__, **tools}}
+
+
 HEAD = "kernel source_file arch gpu gpu_title gpu_hash"
 """Keys that each object about one kernel on one GPU begins with."""
 

@@ -6,43 +6,27 @@ import difflib
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ...errors import UsageError
 
 FLAG = "--compiler-option"
 """The option of the command line, for messages."""
 
-_SHORT = {
-    "Xptxas": "ptxas-options", "D": "define-macro", "I": "include-path", "U": "undefine-macro", "G": "device-debug",
-    "rdc": "relocatable-device-code", "isystem": "include-path", "system-include": "include-path",
-}  # fmt: skip
-"""nvcc's short names of options that reach device code."""
 
-_VALUED = (
-    "fmad", "ftz", "prec-div", "prec-sqrt", "ptxas-options", "maxrregcount", "std", "dopt", "define-macro",
-    "undefine-macro", "include-path", "jump-table-density",
-)  # fmt: skip
-_SWITCHES = ("use_fast_math", "device-debug", "extra-device-vectorization", "restrict", "device-int128")
-"""Options that NVRTC takes too and that may change the machine code, with and without a value."""
+def _known() -> dict[str, list[str]]:
+    """The names in nvcc_options.txt, by kind."""
+    text = Path(__file__).with_name("nvcc_options.txt").read_text(encoding="utf-8")
+    lines = [line.split() for line in text.splitlines() if not line.startswith("#")]
+    return {kind: [name for first, *names in lines if first == kind for name in names] for kind, *_ in lines}
 
-_HOST_SWITCHES = (
-    "O0", "O1", "O2", "O3", "g", "debug", "pg", "profile", "w", "disable-warnings", "v", "verbose", "c", "compile",
-    "dc", "device-c", "lineinfo", "generate-line-info", "expt-relaxed-constexpr", "expt-extended-lambda",
-    "extended-lambda", "m64", "keep", "shared", "allow-unsupported-compiler", "Wno-deprecated-gpu-targets",
-    "Wreorder", "cubin", "resource-usage", "source-in-ptx", "res-usage", "no-align-double",
-    "forward-unknown-to-host-compiler", "device-as-default-execution-space", "default-device",
-)  # fmt: skip
-_HOST_VALUED = (
-    "relocatable-device-code", "Xcompiler", "compiler-options", "Xlinker", "linker-options", "Xnvlink", "Xarchive",
-    "Xcudafe", "ccbin", "compiler-bindir", "cudart", "t", "threads", "o", "output-file", "odir", "diag-suppress",
-    "diag-error", "diag-warn", "default-stream", "Werror", "O", "optimize", "m", "machine", "l", "library", "L",
-    "library-path", "x", "split-compile", "MF", "MT",
-)  # fmt: skip
-"""Options that do not change a kernel's machine code, accepted so that those of a build can be pasted."""
 
-_ARCHITECTURE = ("arch", "gpu-architecture", "gencode", "generate-code", "code", "gpu-code")
-_ATTACHED = ("D", "I", "U", "l", "L", "O", "std")
-"""Options whose value may follow without a space or an equals sign."""
+_KNOWN = _known()
+_SHORT = dict(name.split("=") for name in _KNOWN["short"])
+_TAKEN = (*_KNOWN["valued"], *_KNOWN["switch"])
+_WITH_VALUE = (*_KNOWN["valued"], *_KNOWN["host_valued"])
+_WITHOUT = (*_KNOWN["switch"], *_KNOWN["host_switch"])
+_CLANG = {"--use_fast_math": "-ffast-math", "--fmad=false": "-ffp-contract=off", "--fmad=true": "-ffp-contract=fast"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +106,6 @@ class CudaOptions:
         return [_CLANG[option] for option in self.compiler_options]
 
 
-_CLANG = {"--use_fast_math": "-ffast-math", "--fmad=false": "-ffp-contract=off", "--fmad=true": "-ffp-contract=fast"}
-
-
 def _registers(value: str) -> int | None:
     if not value.isdecimal():
         raise UsageError(f"{FLAG} -maxrregcount={value}: expected a whole number")
@@ -138,21 +119,20 @@ def _read(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         name, equals, value = word.lstrip("-").partition("=")
         if not word.startswith("-"):
             raise UsageError(f"{FLAG} {word!r}: expected an option of nvcc, as in --compiler-option=-use_fast_math")
-        attached = next((one for one in _ATTACHED if word.startswith(f"-{one}") and word != f"-{one}"), "")
-        if attached and name not in (*_VALUED, *_SWITCHES, *_HOST_SWITCHES, *_HOST_VALUED) and word[1] != "-":
+        attached = next((one for one in _KNOWN["attached"] if word.startswith(f"-{one}") and word != f"-{one}"), "")
+        if attached and name not in (*_WITH_VALUE, *_WITHOUT) and word[1] != "-":
             name, value, equals = attached, word[len(attached) + 1 :].removeprefix("="), "="
         name = _SHORT.get(name, name)
-        if name in _ARCHITECTURE:
+        if name in _KNOWN["architecture"]:
             raise UsageError(f"{FLAG} {word}: --gpu chooses the architecture")
-        if name in (*_VALUED, *_HOST_VALUED) and not equals:
-            value = next(left, "")
-            if not value:
+        if name in _WITH_VALUE and not equals:
+            if not (value := next(left, "")):
                 raise UsageError(f"{FLAG} {word}: expected a value")
-        elif name not in (*_VALUED, *_HOST_VALUED, *_SWITCHES, *_HOST_SWITCHES):
-            near = difflib.get_close_matches(name, (*_VALUED, *_SWITCHES, *_SHORT), 1)
+        elif name not in (*_WITH_VALUE, *_WITHOUT):
+            near = difflib.get_close_matches(name, (*_TAKEN, *_SHORT), 1)
             hint = f"did you mean -{near[0]}?" if near else "expected an option of nvcc, such as -use_fast_math"
             raise UsageError(f"{FLAG} {word}: unknown ({hint})")
-        if name in _VALUED or name in _SWITCHES:
+        if name in _TAKEN:
             yield name, value
 
 

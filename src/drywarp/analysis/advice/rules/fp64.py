@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..case import Case, Setting
 from ..whatif import WhatIf
-from .base import Documentation, Suspicion, register
+from .base import Suspicion, register
 
 # Instructions charged at the cost of another class.
 
@@ -36,18 +36,6 @@ class DoublePrecision:
     """Double-precision instructions."""
 
     name = "fp64"
-    title = "double-precision arithmetic"
-    documentation = Documentation(
-        what="Finds double-precision arithmetic that costs time, often caused by a constant without the f suffix.",
-        why="Consumer GPUs run double precision at 1/32 or 1/64 of the single-precision rate, data-centre GPUs at "
-        "1/2. A constant such as 0.5 makes a whole expression double.",
-        evidence="The share of such instructions and the utilization of their pipe. The gain comes from simulating "
-        "them at single-precision cost; it does not count that the data would shrink to half the bytes.",
-        change="Write 0.5f and sqrtf, compute in float where its 24 bits suffice, or use double precision for sums "
-        "only.",
-        before="y[i] = 0.5 * x[i] + 1.0;          // two conversions, one DFMA",
-        after="y[i] = 0.5f * x[i] + 1.0f;        // one FFMA",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The instructions, costliest first."""
