@@ -56,6 +56,13 @@ class RowLaunchOptions:
     max_registers: Annotated[
         str | None, typer.Option(help="Maximum registers per thread: a number, or an expression over columns.")
     ] = None
+    config: Annotated[
+        str | None,
+        typer.Option(
+            help="Configuration of an autotuned Triton kernel: a number, an expression over columns, or best.",
+            metavar="N|best",
+        ),
+    ] = None
     clock: Annotated[
         str | None,
         typer.Option(help="SM clock: MHz, an expression over columns, base, boost or highest (default: boost)."),
@@ -78,6 +85,7 @@ class RowLaunchOptions:
             "std": self.std,
             "compiler_options": tuple(self.compiler_option or ()),
             "max_registers": self.max_registers,
+            "config": self.config,
             "clock": self.clock,
         }
 

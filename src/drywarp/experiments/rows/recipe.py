@@ -70,7 +70,9 @@ class Recipe:
     expressions. `entry` may contain columns and expressions in braces (``gemm<{bm},{bn/2}>``); so may the values of
     `defines`, where any other braces are left unchanged. `max_registers` is a number or an expression; 0 means no cap.
     `clock` is the SM clock in MHz, likewise (None: the GPU's boost clock). `cluster` are the blocks of a thread block
-    cluster, as `grid` (None: what the code or its launch comment states).
+    cluster, as `grid` (None: what the code or its launch comment states). `config` is the configuration of an autotuned
+    Triton kernel: a number or an expression, or ``best``, the one that is predicted to be the fastest. With it, `grid`
+    is an expression over arguments and the configuration's constants, with columns in braces.
     """
 
     macros: Sequence[str] | None = None
@@ -87,6 +89,7 @@ class Recipe:
     std: str | None = None
     compiler_options: Sequence[str] = ()
     cluster: str | None = None
+    config: str | None = None
 
     def __post_init__(self) -> None:
         # Bad options are refused before anything is predicted.
@@ -121,7 +124,7 @@ def launch_of(recipe: Recipe, row: Row, macros: Sequence[str], dashes: str = "--
     evaluator = _Evaluator(row, known, dashes)
     given: dict[str, Any] = {
         "entry": None if recipe.entry is None else evaluator.filled(recipe.entry),
-        "grid": evaluator.extents(recipe.grid, "grid"),
+        "grid": _grid(recipe, evaluator),
         "block": evaluator.extents(recipe.block, "block"),
         "args": {name: evaluator.argument(value, f"arg {name}") for name, value in recipe.args.items()},
         "constants": {name: evaluator.argument(value, f"const {name}") for name, value in recipe.constants.items()},
@@ -139,9 +142,18 @@ def launch_of(recipe: Recipe, row: Row, macros: Sequence[str], dashes: str = "--
         given["max_registers"] = min(MOST_REGISTERS, max(FEWEST_REGISTERS, cap)) if cap else None
     if recipe.cluster is not None:
         given["cluster"] = evaluator.extents(recipe.cluster, "cluster")
+    if recipe.config is not None:
+        best = recipe.config.startswith("best")
+        given["config"] = recipe.config if best else evaluator.whole(recipe.config, "config")
     if recipe.clock is not None:
         given[CLOCK] = recipe.clock if recipe.clock in CLOCKS else evaluator.positive(recipe.clock, "clock")
     return given
+
+
+def _grid(recipe: Recipe, evaluator: _Evaluator) -> Any:
+    if recipe.config is None or recipe.grid is None:
+        return evaluator.extents(recipe.grid, "grid")
+    return evaluator.filled(recipe.grid, "grid")
 
 
 @dataclass(frozen=True)

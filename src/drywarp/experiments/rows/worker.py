@@ -95,7 +95,7 @@ def command_of(task: Task, launch: Mapping[str, Any]) -> str:
 
 _OPTIONS = {
     "entry": "--entry", "grid": "--grid", "block": "--block", "shared": "--shared", "cluster": "--cluster",
-    "std": "--std", "max_registers": "--max-registers", CLOCK: "--clock",
+    "std": "--std", "max_registers": "--max-registers", "config": "--config", CLOCK: "--clock",
 }  # fmt: skip
 
 

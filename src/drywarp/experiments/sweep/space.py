@@ -76,6 +76,7 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     cluster: Extents | None = None
     entry: str | None = None
     max_registers: int | str | None = None
+    config: int | str | None = None
     clock: Amount | None = None
     includes: list[str] = []
     std: str | None = None
@@ -117,6 +118,7 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             std=self.std,
             compiler_options=tuple(self.compiler_options),
             cluster=_extents(self.cluster),
+            config=None if self.config is None else str(self.config),
         )
 
     def settings(self, band: bool = False, benefits: bool = False) -> Settings:
@@ -194,9 +196,11 @@ def _check(space: Space) -> None:
     _check_optimisations(space)
     recipe = space.recipe()
     known |= {*space.defines, *numbers_of(recipe.args)}
-    for key in ("grid", "block", "shared", "cluster", "max_registers", "clock"):
+    for key in ("grid", "block", "shared", "cluster", "max_registers", "config", "clock"):
+        # A configuration has constants of its own, which the grid may use.
+        free = (key == "grid" and recipe.config) or (key == "config" and "best" in (recipe.config or ""))
         for part in split(getattr(recipe, key) or ""):
-            if part.strip():
+            if part.strip() and not free:
                 _check_names(part, known, key)
     if strange := sorted(named_columns(recipe.entry) - known):
         raise UsageError(f"entry: unknown name {strange[0]!r}; known: {', '.join(sorted(known))}")

@@ -106,6 +106,7 @@ def validate(
     cluster: str | None = None,
     entry: str | None = None,
     max_registers: str | int | None = None,
+    config: str | int | None = None,
     clock: str | float | None = None,
     includes: Sequence[str] = (),
     std: str | None = None,
@@ -150,6 +151,7 @@ def validate(
         std=std,
         compiler_options=tuple(compiler_options),
         cluster=cluster,
+        config=None if config is None else str(config),
     )
     table = read_table(Path(measurements), time=time, entry=entry)
     source = _source(kernel, table)

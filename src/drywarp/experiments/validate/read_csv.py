@@ -153,6 +153,7 @@ def check_none(recipe: Recipe) -> None:
         ("shared", recipe.shared),
         ("entry", recipe.entry),
         ("cluster", recipe.cluster),
+        ("config", recipe.config),
     ]
     given += [("arg", recipe.args), ("const", recipe.constants), ("macros", recipe.macros), ("D", recipe.defines)]
     given += [("max-registers", recipe.max_registers)]
