@@ -290,3 +290,20 @@ def test_importing_drywarp_imports_no_triton() -> None:
         "sys.exit(any(m in sys.modules for m in ('triton', 'numba_cuda', 'torch')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@needs_triton
+@pytest.mark.parametrize("config", ["best", "which"])
+def test_rows_of_a_table_take_a_configuration(config: str, tmp_path: Path) -> None:
+    """A number from a column, or the one that is predicted to be the fastest; the grid has its constants."""
+    (tmp_path / "measured.csv").write_text("n,which,time_us\n128,1,5\n", encoding="utf-8")
+    args = {"a": "f16[n,n]", "b": "f16[n,n]", "c": "f16[n,n]", "m": "n", "n": "n", "k": "n", "ACT": ""}
+    report = drywarp.validate(
+        tmp_path / "measured.csv", kernel=FILE, entry="matmul", grid="cdiv(m,M),cdiv({n},N)", args=args, macros=[],
+        config=config, models=["pipeline"], jobs=1,
+    )  # fmt: skip
+    whole = {**dict.fromkeys("abc", "f16[128,128]"), **dict.fromkeys("mnk", 128), "ACT": ""}
+    one = drywarp.analyze(
+        FILE, entry="matmul", grid="cdiv(m,M),cdiv(n,N)", args=whole, config=config.replace("which", "1")
+    )
+    assert report.rows[0].times["pipeline"] == pytest.approx(one.time_s)
