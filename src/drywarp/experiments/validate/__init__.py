@@ -130,8 +130,8 @@ def validate(
     row becomes a launch. For a table of `drywarp measure`, `kernel` may be the folder of its paths (None: its own), and
     `clock` defaults to the measured one. `where` is a condition over columns, `rows` how many to use, evenly spread;
     `split` (``even`` or ``odd``) sets that half aside; `like` is another output, whose configurations alone are used.
-    `models` None: all; the first is the primary one. `jobs` processes (None: one per core) predict the rows, each
-    within `time_limit_s`, and append them to `out`; rows there are not repeated. Raises DrywarpError.
+    `models` None: all; the first is the primary one. `jobs` processes (None: one per core) predict the rows, each within
+    `time_limit_s`, and append them to `out`; rows there are not repeated. Raises DrywarpError.
     """
     _check(split, jobs)
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
@@ -143,26 +143,23 @@ def validate(
         block=block,
         args=dict(args or {}),
         constants=dict(constants or {}),
-        shared=None if shared is None else str(shared),
         entry=entry,
-        max_registers=None if max_registers is None else str(max_registers),
-        clock=None if clock is None else str(clock),
         includes=tuple(includes),
         std=std,
         compiler_options=tuple(compiler_options),
         cluster=cluster,
-        config=None if config is None else str(config),
+        **_texts(shared=shared, max_registers=max_registers, clock=clock, config=config),
     )
     table = read_table(Path(measurements), time=time, entry=entry)
     source = _source(kernel, table)
-    described = is_described(table) and isinstance(source, Path) and source.is_dir()
-    table = as_described(table, recipe) if described else table
+    if described := is_described(table) and isinstance(source, Path) and source.is_dir():
+        table = as_described(table, recipe)
     wanted = _wanted(table, where, rows, split, like)
     launches = _launches(table, wanted, recipe, Path(str(source)) if described else None)
     run = _Run(table, machine, chosen, fingerprint(source, machine, recipe, chosen), time_limit_s)
-    found = run.results(source, wanted, launches, Path(out) if out else None, jobs or os.cpu_count() or 1, on_row)
+    place, workers = Path(out) if out else None, jobs or os.cpu_count() or 1
     return report_of(
-        sorted(found, key=lambda row: row.row),
+        sorted(run.results(source, wanted, launches, place, workers, on_row), key=lambda row: row.row),
         chosen.models,
         table=table.origin,
         kernel=str(source) if isinstance(source, Path) and not described else "",
@@ -172,6 +169,11 @@ def validate(
         seconds=perf_counter() - run.started,
         commands=run.commands,
     )
+
+
+def _texts(**values: str | float | None) -> dict[str, str | None]:
+    """Values that may be expressions, as texts."""
+    return {name: None if value is None else str(value) for name, value in values.items()}
 
 
 def _wanted(
