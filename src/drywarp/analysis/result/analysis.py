@@ -15,15 +15,13 @@ from .answer import Answer, Band, MeasuredComparison, MemoryBounds
 
 SCHEMA_VERSION = 2
 """Version of the JSON contract; incremented when a key is renamed or changes its meaning."""
+HEAD = "kernel source_file arch gpu gpu_title gpu_hash"
+"""Keys that each object about one kernel on one GPU begins with."""
 
 
 def headed(**tools: str) -> dict[str, Any]:
     """What every JSON object begins with: the version of the contract, and those of drywarp and of `tools`."""
     return {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__, **tools}}
-
-
-HEAD = "kernel source_file arch gpu gpu_title gpu_hash"
-"""Keys that each object about one kernel on one GPU begins with."""
 
 
 def analysis_dict(analysis: Answer) -> dict[str, Any]:
