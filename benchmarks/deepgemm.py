@@ -1,12 +1,13 @@
 """FP8 matrix products of DeepGEMM: the times that its authors published for an H800, as a table for `validate`.
 
     python benchmarks/deepgemm.py DeepGEMM/     # deepseek-ai/DeepGEMM @a6d97a1, whose README has the figures
-    cd DeepGEMM && drywarp validate times.csv --gpu h100 --macros , -I deep_gemm/include -I CUTLASS/include \\
+    cd DeepGEMM && drywarp validate times.csv --gpu traced.toml --macros , -I deep_gemm/include -I CUTLASS/include \\
         --time-limit 900 --out rows.csv
 
-Writes `times.csv`, and a file for each kernel. They need nvcc 13, which no longer has the macro's old name. An H800 has
-the SMs, clocks and memory of an H100 SXM. Each kernel found its data outside the L2. Shapes of tiles are chosen as the
-library's host code chooses them.
+Writes `times.csv`, a file for each kernel, and `traced.toml`. The kernels need nvcc 13, which no longer has the macro's
+old name. An H800 has the SMs, clocks and memory of an H100 SXM; its times are those of torch.profiler, so the GPU is an
+H100 with the start that a trace shows. Each kernel is taken to find its data outside the L2: it follows those that
+wrote them anew. Shapes of tiles are chosen as the library's host code chooses them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from drywarp.hardware import load_gpu
 
 SHAPES = ((2112, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), (7168, 2048))
 """N and K."""
@@ -84,10 +87,18 @@ def launch(m: int, n: int, k: int) -> str:
     return " ".join(words + [f"--arg {name}={value}" for name, value in args.items()])
 
 
+def traced(name: str) -> str:
+    """The file of a GPU whose kernels start as in a trace."""
+    given = load_gpu(name).known["device.traced_start_ns"]
+    fact = f'{{ value = {given.value}, source = "{given.source}", kind = "{given.kind}", note = "in a trace" }}'
+    return f'format = 1\ntitle = "{name}, traced"\ninherits = "{name}"\n\n[device]\nkernel_start_ns = {fact}\n'
+
+
 def main(
     folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="A checkout of DeepGEMM.")],
 ) -> None:
-    """Write times.csv and the kernels into the folder."""
+    """Write times.csv, the kernels and the GPU's file into the folder."""
+    (folder / "traced.toml").write_text(traced("h100"), encoding="utf-8")
     with (folder / "times.csv").open("w", newline="", encoding="utf-8") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(["product", "file", "launch", "time_us"])

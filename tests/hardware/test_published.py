@@ -93,12 +93,19 @@ def expected(gpu: Gpu, row: dict[str, str]) -> float:
             return printed * 4
         case "bits":
             return printed / 8
+        case "us":
+            return printed * 1000
         case "KiB":
             return printed * 2**10
         case "MiB":
             return printed * 2**20
         case "MHz":
             return scaled(gpu, row["of"].removeprefix("boost "), printed, {"MHz": gpu.device.boost_clock_mhz})
+        case "GB/s of one set":
+            # Blocks at any place of the same data, 512 KiB each, at a rate that larger data do not have.
+            kib, base, blocks = (float(word) for word in row["of"].split()[::2])
+            alone = base * 1e9 / hertz / (kib * 2**10)
+            return (1 - base / printed) / alone / (1 - kib / 512 / blocks)
         case "GB/s" if key.endswith("bytes_per_cycle"):
             # Of all SMs together; or of twelve memory channels of 32 bits, of which ours has as many as its bus has.
             channels = float(PRODUCTS[gpu.name]["bus_bits"]) / 32
@@ -122,6 +129,8 @@ TOLERANCES = {
     "results/clk/SM": 0.04, "packed results/clk/SM": 0, "op/clk/SM": 0.03, "TFLOPS": 0.02,
     # The files round to four digits or to a tenth, measured cycles of an instruction to whole ones (4.44 to 4).
     "cycles": 0.004, "GB/s": 0.006, "MHz": 0.001, "sectors": 0.003,
+    # Rates of one set of data scatter by 1 %, which is a tenth of what sharing adds; an empty kernel, by other means.
+    "GB/s of one set": 0.12, "us": 0.03,
 }  # fmt: skip
 """What is printed in other units is exact."""
 WHOLE_CYCLES = 0.5

@@ -42,7 +42,8 @@ class Device(_Section, frozen=True):
     """`[device]`: properties of the product. `block_launch_latency` is Λ_launch: from a block's end to its successor.
 
     `block_launch_interval` is from the start of a block to that of the next one anywhere on the GPU; None: no limit.
-    `kernel_start_ns` is the fixed overhead in a profiler's kernel duration beyond its blocks; None if unknown.
+    `kernel_start_ns` is the fixed overhead in a profiler's kernel duration beyond its blocks, `traced_start_ns` that in
+    the duration of a trace (Nsight Systems, CUPTI, torch.profiler), whose stamps are closer; None if unknown.
     `tdp_w` is the board's thermal design power; None if unknown.
     `max_clock_mhz` is the highest clock that the GPU reaches on its own; None means the boost clock. `gpc_sms` are the
     SMs of each GPC, within which the blocks of a cluster lie, and `max_cluster_blocks` the most blocks of a cluster;
@@ -56,6 +57,7 @@ class Device(_Section, frozen=True):
     block_launch_latency: Cycles
     block_launch_interval: Cycles | None = None
     kernel_start_ns: Nanoseconds | None = None
+    traced_start_ns: Nanoseconds | None = None
     tdp_w: Watts | None = None
     max_clock_mhz: Megahertz | None = None
     gpc_sms: tuple[Count, ...] | None = None
@@ -167,7 +169,9 @@ class L2Level(_Section, frozen=True):
     floating-point numbers. An atomic keeps a slice busy for `atomic_sector_cycles` for each sector that its warp
     targets, or, if that is longer, for `double_atomic_lane_cycles` a lane if it adds to doubles. A slice
     holds `slice_bytes` in a row. None if unknown. `bytes_per_cycle_per_sm` is the maximum that one SM can receive; None
-    if unknown. `dirty_share` is the fraction that may hold data not yet written to DRAM; None means all of it.
+    if unknown. `dirty_share` is the fraction that may hold data not yet written to DRAM; None means all of it. Reads of
+    a sector that follow another SM's within `merge_cycles` reach the L2 together with it, at most `merged_reads` as
+    one; None if they do not, or if it is unknown.
     """
 
     bytes: Size
@@ -181,6 +185,8 @@ class L2Level(_Section, frozen=True):
     atomic_sector_cycles: Cycles | None = None
     double_atomic_lane_cycles: Cycles | None = None
     slice_bytes: Size | None = None
+    merge_cycles: Cycles | None = None
+    merged_reads: Count | None = None
 
     @property
     def latency_ns(self) -> float:

@@ -19,7 +19,7 @@ from .dram import SETTLED_DEPARTURE, LocalShares, dirty_at_the_end, dram_traffic
 from .followed import EmulateBlocks, Look
 from .stream import l1_hit_fractions
 from .table import MemoryGeometry, RequestTable, request_table
-from .waves import WaveTotals
+from .waves import WaveTotals, merged_shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class AccessBehaviour:
     `l3_hit` is the fraction of L2 misses that an L3 serves, `requests` the fraction of executions that have an active
     lane. `remote` is the fraction of wavefronts at the shared memory of another block of the cluster. `host` is the
     fraction of sectors in host memory: `host_read` and `host_write` cross the bus to it instead of going to DRAM.
+    `merged` is the fraction of its sectors beyond the L1 that reach the L2 where others' reads of them are merged.
     `atomics_factor` multiplies the time of atomics, to try what if they took longer.
     """
 
@@ -59,6 +60,7 @@ class AccessBehaviour:
     host: float = 0.0
     host_read: float = 0.0
     host_write: float = 0.0
+    merged: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,8 @@ def analyse_memory(
         _add_local(part, asked.local, asked.local * (1 - l1_hit), asked.stores, shares)
     busiest = busiest_address(profile, followed or affine, geometry.slice_bytes)
     accesses = _accesses(profile, asked, (l1_hit, np.minimum(l1_late, l1_hit)), totals, beyond, busiest)
+    if totals.read:
+        accesses |= _with_merged(profile, accesses, np.where(asked.space == SPACE_SHARED, 0.0, to_l2), totals, geometry)
     judged = _summary(profile, geometry, asked, accesses, (totals, beyond), method)
     # A retry loop around compare-and-swap depends only on what others wrote, so nothing more needs modelling.
     contended = contended_loop(profile, busiest)
@@ -244,6 +248,26 @@ def _accesses(
             host_write=written * host,
         )
     return accesses
+
+
+def _with_merged(
+    profile: Profile,
+    accesses: Mapping[int, AccessBehaviour],
+    to_l2: npt.NDArray[np.float64],
+    totals: WaveTotals,
+    geometry: MemoryGeometry,
+) -> dict[int, AccessBehaviour]:
+    """The accesses whose reads are merged before the L2, of `to_l2` sectors of the grid."""
+    blocks, kinds = profile.launch.blocks, [i.memory.kind if i.memory else "" for i in profile.kernel.instructions]
+    logged = np.ones(len(kinds)) if profile.logged is None else profile.logged
+    read = {
+        index: (wave / logged[index], block / logged[index])
+        for index, (wave, block) in totals.read.items()
+        if kinds[index] in _MERGED
+    }
+    size = min(blocks, geometry.wave_blocks)
+    shares = merged_shares(to_l2 * size / blocks, size, read, geometry)
+    return {index: replace(accesses[index], merged=share) for index, share in shares.items()}
 
 
 def _host_share(profile: Profile, table: RequestTable) -> npt.NDArray[np.float64]:
@@ -380,6 +404,8 @@ def _summary(
 
 
 _HOST = ("host_read", "host_write")
+_MERGED = ("load", "copy", "bulk_load")
+"""Kinds of accesses that only read."""
 
 
 def _rate(part: float, whole: float) -> float | None:

@@ -22,8 +22,9 @@ class MemoryGeometry:
 
     `l3_bytes` is a cache between L2 and DRAM (0: none). `shared_banks_serve_l1` says whether the banks of shared memory
     are also the L1's data stage. `dirty_share` is the fraction of the L2 that may be dirty; a slice of the L2
-    holds `slice_bytes` in a row (0: unknown). With `host_bus`, the bus to the host has a rate of its own; without,
-    buffers in host memory count as device memory.
+    holds `slice_bytes` in a row (0: unknown). Reads of a sector that follow another SM's within `merge_cycles` (0: none
+    do) reach the L2, which delivers `l2_rate` bytes a cycle, as one; at most `merged_reads` of them. With `host_bus`,
+    the bus to the host has a rate of its own; without, buffers in host memory count as device memory.
     """
 
     sector_bytes: int
@@ -38,6 +39,9 @@ class MemoryGeometry:
     shared_banks_serve_l1: bool = True
     dirty_share: float = 1.0
     slice_bytes: int = 0
+    merge_cycles: float = 0.0
+    merged_reads: float = 1.0
+    l2_rate: float = 0.0
     host_bus: bool = False
 
     @property

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from .footprint import EMPTY, Footprint, Runs, Stage, count, difference, intersection, last, lines, new_in_turn, union
 from .table import MemoryGeometry
@@ -18,6 +21,9 @@ AGAIN = 1.1
 WINDOWS = 12
 """Number of places among later waves at which one is computed, if blocks differ in where they access."""
 
+_ROUNDS = 200
+"""Steps towards the time in which the L2 serves a wave whose reads are merged; it settles much sooner."""
+
 
 @dataclass
 class WaveTotals:
@@ -25,13 +31,15 @@ class WaveTotals:
 
     `last` is the traffic of the last whole wave that was followed: its blocks, sectors that it fetched and did not
     write, and sectors that it wrote. If not all waves could be followed, `fetches` holds the least and the most sectors
-    that may be fetched in total, and `fetched` lies between them.
+    that may be fetched in total, and `fetched` lies between them. `read` are, by instruction, the distinct sectors
+    that the first wave reads and those that its first block does, where reads may be merged.
     """
 
     fetched: dict[int, float] = field(default_factory=dict)
     written: dict[int, float] = field(default_factory=dict)
     last: tuple[int, float, float] = (1, 0.0, 0.0)
     fetches: tuple[float, float] | None = None
+    read: dict[int, tuple[float, float]] = field(default_factory=dict)
 
 
 class FootprintOf(Protocol):
@@ -129,6 +137,7 @@ def follow_waves(
     if warm:
         recent = _left_behind(footprint_of, blocks, size, l2)
     done: list[_Wave] = []
+    read: dict[int, tuple[float, float]] = {}
     for part, stands_for in plan_waves(blocks, size, windows):
         footprint = footprint_of(part)
         if footprint is None:
@@ -143,9 +152,49 @@ def follow_waves(
             stored = union(stored, now)
             recent = l2.keep([*recent, every])
         wave.stored = count(stored)
+        if geometry.merge_cycles and not done:
+            read = _read(footprint, footprint_of(part[:1]), reads)
         if stands_for:
             done.append(wave)
-    return _totals(done, blocks) if done else None
+    return replace(_totals(done, blocks), read=read) if done else None
+
+
+def _read(wave: Footprint, block: Footprint | None, reads: frozenset[int]) -> dict[int, tuple[float, float]]:
+    """Distinct sectors that each instruction reads in a wave and in one of its blocks."""
+    if block is None:
+        return {}
+    alone = {index: count(part.runs) for index, part in block.parts.items()}
+    return {
+        index: (count(part.runs), alone[index])
+        for index, part in wave.parts.items()
+        if index in reads and alone.get(index)
+    }
+
+
+def merged_shares(
+    asked: npt.NDArray[np.float64], blocks: int, read: Mapping[int, tuple[float, float]], geometry: MemoryGeometry
+) -> dict[int, float]:
+    """The fraction of each instruction's reads that reach the L2, as others are merged with them on the way.
+
+    `asked` are the sectors that instructions request in a wave of `blocks`, `read` as in `WaveTotals`. Blocks are taken
+    to be at any place of what they read, independently of each other: while the L2 serves a wave's requests in time T,
+    a sector that other blocks read n times is read n/T times a cycle, so that 1 + w n/T of its reads reach the L2 as
+    one, w being `merge_cycles`. Blocks that keep step have more of them merged; how many more is not known. T depends
+    on the result. Where the L2 does not limit, blocks take longer, and fewer reads are merged: that makes no difference
+    to their time.
+    """
+    others, most = np.zeros(len(asked)), np.ones(len(asked))
+    for index, (wave, block) in read.items():
+        # A block that reads something again does not meet itself.
+        again = max(1.0, asked[index] / blocks / block)
+        others[index] = max(0.0, asked[index] / wave - again)
+        most[index] = min(geometry.merged_reads, 1 + others[index] / again)
+    time = float(asked.sum()) * geometry.sector_bytes / geometry.l2_rate
+    merged = np.ones(len(asked))
+    for _ in range(_ROUNDS):
+        merged = np.minimum(most, 1 + geometry.merge_cycles * others / time)
+        time = float((asked / merged).sum()) * geometry.sector_bytes / geometry.l2_rate
+    return {index: float(1 / merged[index]) for index in np.flatnonzero(others).tolist()}
 
 
 def _pieces(footprint: Footprint, part: range, footprint_of: FootprintOf, l2: _L2, asked: float) -> list[Footprint]:

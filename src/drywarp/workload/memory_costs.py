@@ -89,7 +89,7 @@ class MemoryCosts:
         waits = min(1.0, miss + behaviour.l1_late)
         latency = self.l1_latency * (1 - waits) + beyond * waits + busy - wavefront
         to_l2 = sectors * miss * levels.sector_bytes
-        visited = [self._level("l2", to_l2, levels.l2.bytes_per_cycle)] if to_l2 else []
+        visited = [self._level("l2", to_l2, levels.l2.bytes_per_cycle, behaviour.merged)] if to_l2 else []
         if levels.l3 and (to_l3 := (to_l2 * far + behaviour.dram_write * levels.sector_bytes)):
             visited.append(self._level("l3", to_l3, levels.l3.bytes_per_cycle))
         visited += self._beyond(behaviour)
@@ -136,7 +136,7 @@ class MemoryCosts:
         taken = self.shared_ticks(moved)
         visited = [Level(self.index["async_shared"], taken, taken, queues=False)]
         if moved:
-            visited.append(self._level("l2", moved, levels.l2.bytes_per_cycle))
+            visited.append(self._level("l2", moved, levels.l2.bytes_per_cycle, behaviour.merged))
         visited += self._beyond(behaviour)
         return max(slot, slot * moved / levels.line_bytes), latency, tuple(visited)
 
@@ -151,13 +151,11 @@ class MemoryCosts:
         shared = self.gpu.memory.shared
         return to_ticks(moved / (shared.banks * shared.bank_bytes))
 
-    def _level(self, name: str, moved: float, rate: float) -> Level:
-        """λ of one SM's transfer of `moved` bytes if all SMs share `rate` bytes per cycle."""
-        alone = moved / self.sm_intake
+    def _level(self, name: str, moved: float, rate: float, merged: float = 1.0) -> Level:
+        """λ of one SM's transfer of `moved` bytes if all SMs share `rate` bytes per cycle for a fraction of these."""
+        alone, shared = moved / self.sm_intake, moved * merged / rate
         return Level(
-            self.index[name],
-            to_ticks(max(moved * self.sms / rate, alone)),
-            to_ticks(max(moved * self.tail_sms / rate, alone)),
+            self.index[name], to_ticks(max(shared * self.sms, alone)), to_ticks(max(shared * self.tail_sms, alone))
         )
 
 
