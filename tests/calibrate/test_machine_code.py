@@ -15,8 +15,8 @@ from drywarp.experiments.calibrate.code import (
 from drywarp.experiments.calibrate.device import ENTRY, Program
 from drywarp.experiments.calibrate.experiments import dram as l2_size
 from drywarp.experiments.calibrate.experiments.chains import for_architecture
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.kernel.kernel import Kernel
 from tests.effort import first
 

@@ -10,7 +10,7 @@ import pytest
 
 from drywarp.errors import CompileError, InputFileError, ToolError, UsageError
 from drywarp.execution.emulator import emulate
-from drywarp.frontends.cuda.options import CudaOptions
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.load import load
 from drywarp.frontends.ptx import PtxParameter, assembler, is_ptx, ptx, read_ptx, with_own_lines
 from drywarp.frontends.ptx.assembler import machine_for, needed_ptxas

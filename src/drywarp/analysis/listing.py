@@ -13,8 +13,8 @@ from ..frontends import load as frontend
 from ..frontends.amd.compile import amd_entries
 from ..frontends.binary import is_kept
 from ..frontends.binary.module import Module, load_module
+from ..frontends.cuda import CudaOptions
 from ..frontends.cuda.compile import elsewhere
-from ..frontends.cuda.options import CudaOptions
 from ..frontends.formats import Source
 from ..frontends.formats.own import launches_in, layouts_for
 from ..frontends.loaded import LaunchComment, Loaded, entry_names

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..execution.emulator.sampling import Blocks, Limits
-from ..frontends.cuda.options import CudaOptions
+from ..frontends.cuda import CudaOptions
 from ..hardware import Gpu, load_gpu
 from .settle import Block, Grid, evaluated
 

@@ -142,7 +142,7 @@ def list_command(
 ) -> None:
     """List the kernels of a file: signature, registers, shared memory, spills, and a command that analyses each."""
     from ..analysis.listing import list_kernels
-    from ..frontends.cuda.options import CudaOptions
+    from ..frontends.cuda import CudaOptions
     from ..report.terminal import listing_dict, render_listing
 
     options = CudaOptions(build.macros, tuple(build.include or ()), build.std, build.max_registers, build.others)

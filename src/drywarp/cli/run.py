@@ -123,7 +123,7 @@ def run_command(
     for name in filter(None, (output, json, html, trace)):
         if not Path(name).absolute().parent.is_dir():
             raise UsageError(f"{name}: its folder does not exist")
-    from ..frontends.cuda.options import CudaOptions
+    from ..frontends.cuda import CudaOptions
     from ..program.launches import quiet_options
     from ..program.server import ProgramRequest, run_program
     from ..report.html.page import program_page

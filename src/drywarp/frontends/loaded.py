@@ -23,7 +23,7 @@ from ..support.text import kernels_text
 from .binary.cubin import kernels_of
 from .binary.sass import listing_of
 from .binary.signatures import demangled, plain_name, without_parameters
-from .cuda.options import FLAG, CudaOptions
+from .cuda import FLAG, CudaOptions
 
 # The launch that a kernel file may carry in a comment, written as on the command line.
 #

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -11,6 +10,7 @@ from typing import TypeVar
 
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel
+from ..support.folders import packaged_rows
 from . import properties as cuda
 from .deferred import Deferred, Step
 from .heap import Allocation, Heap
@@ -122,9 +122,8 @@ def request(method: Call) -> Call:
 
 @cache
 def _errors() -> dict[int, tuple[str, str]]:
-    text = Path(__file__).with_name("errors.csv").read_text(encoding="utf-8")
-    lines = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
-    return {int(line["code"]): (line["name"], line["text"]) for line in lines}
+    rows = packaged_rows(Path(__file__).with_name("errors.csv"))
+    return {int(row["code"]): (row["name"], row["text"]) for row in rows}
 
 
 def error_text(code: int) -> tuple[str, str]:

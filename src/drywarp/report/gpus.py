@@ -10,7 +10,7 @@ from rich.text import Text
 from ..analysis.result import headed
 from ..hardware import Fact, Gpu
 from ..support.text import json_of
-from ..workload.abstract.file import AbstractFile
+from ..workload.abstract.check import AbstractFile
 
 # GPUs as text and JSON: the list, and one GPU with the source of every number.
 

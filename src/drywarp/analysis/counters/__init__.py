@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from ...kernel.isa.amd import is_amd
 from ...kernel.isa.amd.opcodes import operations as amd_operations
 from ...kernel.isa.nvidia.opcodes import OPCODES
 from ...kernel.launch.launch import Dim3
+from ...support.folders import packaged_rows
 from ...support.text import json_of
 from ..result.analysis import HEAD
 
@@ -56,13 +56,7 @@ class Counts:
         }
 
 
-def _metrics() -> dict[str, str]:
-    text = Path(__file__).with_name("metrics.csv").read_text(encoding="utf-8")
-    lines = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
-    return {line["metric"]: line["meaning"] for line in lines}
-
-
-METRICS = _metrics()
+METRICS = {row["metric"]: row["meaning"] for row in packaged_rows(Path(__file__).with_name("metrics.csv"))}
 """Maps a metric, or a family of metrics with *, to its meaning."""
 
 

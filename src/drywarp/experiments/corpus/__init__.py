@@ -10,7 +10,7 @@ from time import perf_counter
 
 from ..._version import __version__
 from ...errors import InputFileError, UsageError
-from ...frontends.cuda.options import CudaOptions
+from ...frontends.cuda import CudaOptions
 from ...frontends.cuda.source import decode, includes
 from ...hardware import Gpu, load_gpu
 from ...support.growing_file import GrowingFile, JsonLines, json_line

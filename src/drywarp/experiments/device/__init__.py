@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -17,22 +15,11 @@ import numpy.typing as npt
 
 from ...errors import UsageError
 from .attributes import CardAttributes, ClockReader, Clocks, read_attributes
-from .driver import DeviceError, Driver, load_driver
+from .driver import CardFunction, DeviceError, Driver, load_driver
 
 Extents = tuple[int, int, int]
 _PCI_LENGTH = 32
 _STREAM = 0
-
-
-@dataclass(frozen=True)
-class CardFunction:
-    """A loaded kernel: the driver's handles, and the code's attributes."""
-
-    handle: Any
-    module: Any
-    registers: int
-    local_bytes: int
-    static_shared_bytes: int
 
 
 class Card:
@@ -55,9 +42,7 @@ class Card:
     def __enter__(self) -> Card:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -72,7 +57,7 @@ class Card:
         module = self._driver.call("cuModuleLoadData", cubin)
         handle = self._driver.call("cuModuleGetFunction", module, symbol.encode())
         names = ("NUM_REGS", "LOCAL_SIZE_BYTES", "SHARED_SIZE_BYTES")
-        return CardFunction(handle, module, *(self._function_attribute(handle, name) for name in names))
+        return CardFunction(handle, module, *(self._driver.function_attribute(handle, name) for name in names))
 
     def unload(self, function: CardFunction) -> None:
         """Unload the code."""
@@ -88,10 +73,6 @@ class Card:
         self._allow(function, dynamic_shared)
         name = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
         return int(self._driver.call(name, function.handle, threads, dynamic_shared))
-
-    def _function_attribute(self, handle: Any, name: str) -> int:
-        key = getattr(self._driver.bindings.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
-        return int(self._driver.call("cuFuncGetAttribute", key, handle))
 
     def _allow(self, function: CardFunction, dynamic_shared: int) -> None:
         """Opt in to more dynamic shared memory than the default, for this kernel only."""

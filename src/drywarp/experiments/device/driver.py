@@ -1,7 +1,8 @@
-"""The CUDA driver's functions with error checks."""
+"""The CUDA driver's functions with error checks, and a kernel that it has loaded."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -37,6 +38,22 @@ class Driver:
         """A device attribute by its name in the driver's header, without the prefix."""
         key = getattr(self.bindings.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.call("cuDeviceGetAttribute", key, device))
+
+    def function_attribute(self, handle: Any, name: str) -> int:
+        """The same of a kernel."""
+        key = getattr(self.bindings.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+        return int(self.call("cuFuncGetAttribute", key, handle))
+
+
+@dataclass(frozen=True)
+class CardFunction:
+    """A loaded kernel: the driver's handles, and the code's attributes."""
+
+    handle: Any
+    module: Any
+    registers: int
+    local_bytes: int
+    static_shared_bytes: int
 
 
 def load_driver() -> Driver:

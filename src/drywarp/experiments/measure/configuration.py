@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputFileError, UsageError
-from ...frontends.cuda.options import CudaOptions
+from ...frontends.cuda import CudaOptions
 from ...kernel.launch.arguments import parse_dim3
 from ...kernel.launch.launch import Dim3
 from ...support.expressions import Value

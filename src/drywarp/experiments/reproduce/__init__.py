@@ -12,15 +12,16 @@ more than the tolerance without such a proof, and the note says what we believe 
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from importlib import import_module
-from importlib.resources import files
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Literal, get_args
+
+from ...support.folders import packaged_rows
 
 Status = Literal["reproduced", "differs", "inconsistent_in_source", "failed"]
 Kind = Literal["model", "derived", "input"]
@@ -173,13 +174,7 @@ def reproduce() -> list[Row]:
 
 def left_out() -> list[LeftOut]:
     """The printed numbers that have no row, sorted by paper: in `left_out.csv`."""
-    return [LeftOut(**line) for line in csv_lines("left_out.csv")]
-
-
-def csv_lines(name: str) -> list[dict[str, str]]:
-    """The lines of a CSV file beside this module; those that begin with # are comments."""
-    text = files(__name__).joinpath(name).read_text(encoding="utf-8")
-    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+    return [LeftOut(**line) for line in packaged_rows(Path(__file__).with_name("left_out.csv"))]
 
 
 def totals(rows: Sequence[Row], kind: Kind | None = None) -> dict[str, int]:

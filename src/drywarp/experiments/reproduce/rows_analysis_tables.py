@@ -8,12 +8,14 @@ example and on the pairs of Fig. 6.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean
 
 from ...models import get_model
 from ...models.inputs import inputs_of
 from ...models.transit import wpc_transit
-from . import Row, csv_lines, derived, differs, inconsistent, of_kind, row
+from ...support.folders import packaged_rows
+from . import Row, derived, differs, inconsistent, of_kind, row
 from .rows_analysis import PAIRS, PAPER
 from .small_kernels import Cost, Instruction, example, kernel
 
@@ -36,7 +38,7 @@ class Column:
 
 def columns(number: int) -> list[Column]:
     """The columns of Table 10, 11 or 12, in percent, under the names that are printed above them."""
-    lines = [line for line in csv_lines("rodinia.csv") if line["table"] == str(number)]
+    lines = [line for line in packaged_rows(Path(__file__).with_name("rodinia.csv")) if line["table"] == str(number)]
     found = []
     for model in list(lines[0])[2:]:
         pairs = [line[model].split("/") for line in lines]

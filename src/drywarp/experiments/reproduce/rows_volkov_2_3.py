@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...hardware import Gpu
 from ...models.needed_occupancy import (
     bytes_per_cycle,
     concurrency,
@@ -17,6 +18,7 @@ from ...models.needed_occupancy import (
 )
 from ...models.throughput import ISSUE, demand
 from ...models.volkov import latency_bound, wpc_volkov
+from ...workload.cost import CostedWorkload
 from . import Row, differs, inconsistent, of_kind, row
 from . import volkov_kernels as kernels
 from .volkov_kernels import PAPER, WARP, WARP_BYTES, Line, volkov_gpu
@@ -206,6 +208,11 @@ def _worksheet_issue() -> list[Row]:
     ]
 
 
+def _without_waits(gpu: Gpu, line: Line, count: int) -> CostedWorkload:
+    """Listing 3.2: `count` independent lines."""
+    return kernels.workload_of(gpu, [kernels.path_of(gpu, [line] * count)])
+
+
 def _listings() -> list[Row]:
     kepler, fermi = volkov_gpu("kepler"), volkov_gpu("fermi")
     lines = [Line(name, "R1", "R1") for name in ("stream", "smem", "add", "sfu")]
@@ -221,17 +228,34 @@ def _listings() -> list[Row]:
         ("FADD", "add", "ilp_latency", (6, 12, 18, 24, 30, 36)),
         ("ST", "stream", "store_ilp_latency", (34, 68, 102, 136, 170, 204)),
     ):
-        work = kernels.without_waits(fermi, Line(class_, stall=fermi.parameter(parameter)), 7)
+        work = _without_waits(fermi, Line(class_, stall=fermi.parameter(parameter)), 7)
         for number, (published, computed) in enumerate(zip(numbers, kernels.issue_cycles(work)[0][1:], strict=True), 2):
             quantity = f"issue cycle of {name} number {number}"
             found.append(row(PAPER, "Listing 3.2", quantity, str(published), computed))
     return [*found, *_barrier()]
 
 
+def _barrier_listing(load_latency: float | None = None, barrier_latency: float = 34) -> CostedWorkload:
+    """Listing 3.3: one warp branches over a load and an add; both warps synchronize at a barrier."""
+    gpu = volkov_gpu("fermi")
+    taken, untaken = gpu.parameter("branch_taken_latency"), gpu.parameter("branch_untaken_latency")
+    ilp = gpu.parameter("ilp_latency")
+    barrier = Line("add", latency=barrier_latency, barrier=True)
+    long = (
+        Line("add", stall=untaken),
+        Line("stream", "R1", "R1", latency=load_latency, stall=ilp),
+        Line("add", "R1", "R1", stall=ilp),
+        barrier,
+        Line("add", "R2"),
+    )
+    short = (Line("add", stall=taken), barrier, Line("add", "R2"))
+    return kernels.workload_of(gpu, [kernels.path_of(gpu, long), kernels.path_of(gpu, short)])
+
+
 def _barrier() -> list[Row]:
     """Listing 3.3, in which the load takes 512 cycles, not the 513 of Table 6.2."""
     place = "Listing 3.3"
-    measured, printed = (kernels.issue_cycles(kernels.barrier_listing(load)) for load in (None, 512))
+    measured, printed = (kernels.issue_cycles(_barrier_listing(load)) for load in (None, 512))
     late = "one cycle late, as is the FADD: Table 6.2's load takes 513 cycles; with the listing's own 512 it is {:g}"
     return [
         row(PAPER, place, "issue cycle of LD, branch not taken", "28", measured[0][1]),

@@ -27,8 +27,7 @@ from ..rows.worker import GPU, Task, answer, spread
 from .prune import Kept, Pruned
 from .result import SweepResult, check_target, write_rows
 from .row import FAILED, TUNERS, Configuration, SweepRow, configurations, form_of, single
-from .space import Cell, Optimisation, Space, checked, read_space
-from .study import optimisations_of
+from .space import Cell, Optimisation, Space, checked, optimisations_of, read_space
 
 AnySpace = str | Path | Space | Mapping[str, Any]
 OnRow = Callable[[SweepRow, int, int], None]

@@ -10,11 +10,11 @@ from pathlib import Path
 from ...errors import CompileError, InputFileError
 from ...kernel.kernel import Kernel
 from .. import cache
+from ..cuda import CudaOptions
 from ..cuda.build import compile_translation
 from ..cuda.compile import name_parameters, with_including
 from ..cuda.instances import Instance, instances
 from ..cuda.nvrtc import Translation, gather
-from ..cuda.options import CudaOptions
 from ..cuda.source import KernelDeclaration, blank_comments, decode, find_kernels
 from ..load import read_input
 from ..loaded import LaunchComment, launch_comment

@@ -15,9 +15,9 @@ from ...kernel.launch.layout import Layouts
 from ...kernel.launch.structures import with_layouts
 from ..amd import is_assembly, is_opencl
 from ..binary import is_binary, is_kept
+from ..cuda import CudaOptions
 from ..cuda.compile import compile_cuda, layouts_of
 from ..cuda.nvrtc import gather
-from ..cuda.options import CudaOptions
 from ..loaded import HostLaunch, Loaded
 from ..ptx import is_ptx
 from ..python import is_python

@@ -13,7 +13,7 @@ from .. import cache
 from ..binary.cubin import kernels_of
 from ..binary.sass import listing_of
 from ..cache import tool_versions
-from ..cuda.options import CudaOptions
+from ..cuda import CudaOptions
 from ..loaded import chosen
 from . import PtxModule, PtxParameter, read_ptx, with_own_lines
 from .assembler import assemble, find_ptxas, machine_for, needed_ptxas, ptxas_version

@@ -1,10 +1,13 @@
-"""A busy special function unit, and instructions that refine its results."""
+"""Arithmetic that is slow: special functions and what refines their results, integer divisions, double precision."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
 from ....kernel.dataflow import Dataflow
 from ..case import Case, Setting
-from ..whatif import dropped, lighter
+from ..whatif import WhatIf, dropped, lighter
 from .base import Suspicion, register
 
 _LEAST_USE, _LEAST_SHARE, _FEWEST, _REACH = 0.4, 0.05, 4, 40
@@ -120,3 +123,47 @@ def division_instructions(setting: Setting, starts: list[int]) -> frozenset[int]
                 mine.add(index)
         gone |= mine
     return frozenset(gone)
+
+
+# Double precision.
+
+_LEAST_DOUBLES = 0.005
+
+
+@register
+class DoublePrecision:
+    """Double-precision instructions."""
+
+    name = "fp64"
+
+    def look(self, case: Case) -> Suspicion | None:
+        """The instructions, costliest first."""
+        setting = case.setting
+        found = setting.indices("fp64")
+        share = case.share_of(lambda instruction: instruction.class_ == "fp64")
+        if not found or share < _LEAST_DOUBLES:
+            return None
+        use = case.use_by("fp64")
+        return Suspicion(
+            as_class(frozenset(found), "fp32", "single instead of double precision"),
+            setting.places(case.costliest(found)),
+            f"{share:.1%} of the instructions are double precision; their pipe is busy {use:.0%} of the time",
+            "write constants with the f suffix, and use float where its precision suffices",
+            max(use, share),
+        )
+
+
+def as_class(instructions: Collection[int], class_: str, name: str) -> WhatIf:
+    """Give these instructions the λ, Λ and subsystem of `class_`; their dependences are unchanged."""
+
+    def apply(setting: Setting) -> Setting | None:
+        kernel = setting.workload.kernel
+        if not instructions or class_ not in setting.gpu.classes:
+            return None
+        changed = tuple(
+            replace(ins, class_=class_) if index in instructions else ins
+            for index, ins in enumerate(kernel.instructions)
+        )
+        return replace(setting, workload=replace(setting.workload, kernel=replace(kernel, instructions=changed)))
+
+    return WhatIf(name, "code", apply)
