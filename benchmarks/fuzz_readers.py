@@ -36,7 +36,7 @@ from drywarp.frontends.cuda.instances import instances
 from drywarp.frontends.cuda.nvrtc import Translation
 from drywarp.frontends.cuda.source import find_kernels, includes
 from drywarp.frontends.loaded import launch_comment
-from drywarp.frontends.ptx.ptx import read_ptx, with_own_lines
+from drywarp.frontends.ptx import read_ptx, with_own_lines
 
 ROOT = Path(__file__).parents[1]
 SLOW_S = 5.0

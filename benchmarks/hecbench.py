@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from drywarp.analysis.counters.metrics import group_of
+from drywarp.analysis.counters import group_of
 from drywarp.analysis.prepare import prepare_kernel
 from drywarp.analysis.request import Options
 from drywarp.analysis.stages import answer_prepared

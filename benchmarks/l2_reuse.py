@@ -19,8 +19,9 @@ from typing import Any
 
 import typer
 
+from drywarp.analysis.fits import geometry_of
 from drywarp.analysis.prepare import prepare_kernel
-from drywarp.analysis.prepared import Prepared, geometry_of
+from drywarp.analysis.prepared import Prepared
 from drywarp.execution.emulator import Limits
 from drywarp.execution.emulator.skim import Skim
 from drywarp.kernel.profile import SPACE_GLOBAL, Profile

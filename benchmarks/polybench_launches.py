@@ -16,7 +16,7 @@ from pathlib import Path
 
 from drywarp.errors import DrywarpError
 from drywarp.frontends.binary.module import load_module
-from drywarp.frontends.cuda.options import CudaOptions
+from drywarp.frontends.cuda import CudaOptions
 
 SIZE = 256
 MACROS = "N M NI NJ NK NL NM NX NY NR NQ NP"

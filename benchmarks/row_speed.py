@@ -29,7 +29,7 @@ STAGES = (
     ("compiler", "drywarp.frontends.cuda.build", "compile_program"),
     ("disassembler", "drywarp.frontends.cuda.build", "listing_of"),
     ("reading the listing", "drywarp.frontends.cuda.compile", "kernels_of"),
-    ("the source", "drywarp.frontends.formats.cuda", "compile_cuda"),
+    ("the source", "drywarp.frontends.formats.own", "compile_cuda"),
     ("emulation", "drywarp.analysis.prepare", "_emulated"),
     ("key of the emulation", "drywarp.analysis.prepare", "cache_entry_of"),
     ("workload", "drywarp.analysis.prepare", "build_workload"),

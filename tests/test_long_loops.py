@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from drywarp.analysis.fits import geometry_of, occupancy_of
 from drywarp.analysis.prepare import prepare_kernel
-from drywarp.analysis.prepared import Prepared, geometry_of, occupancy_of
+from drywarp.analysis.prepared import Prepared
 from drywarp.analysis.request import Options
 from drywarp.analysis.stages import analyze
 from drywarp.execution import long_loops

@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from drywarp.analysis.prepared import geometry_of, occupancy_of
+from drywarp.analysis.fits import geometry_of, occupancy_of
 from drywarp.errors import UsageError
 from drywarp.hardware import Gpu, load_gpu, occupancy
 from drywarp.kernel.kernel import Kernel, Resources

@@ -19,8 +19,8 @@ from drywarp.errors import DrywarpError, InputFileError
 from drywarp.execution.emulator import emulate
 from drywarp.execution.emulator.run import Emulation
 from drywarp.frontends.binary.signatures import layouts_in
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda, layouts_of, machine_code_of
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.frontends.load import load
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.arguments import make_launch, signature

@@ -45,7 +45,7 @@ ROOMS = {
         3,
     ),
     "workload": Room(
-        ("workload", "analysis/prepared.py"),
+        ("workload", "analysis/fits.py"),
         (
             *(
                 "tests/test_node_costs.py",
@@ -99,7 +99,7 @@ ROOMS = {
     ),
     "answers": Room(
         (
-            *("analysis/stages.py", "analysis/build_result.py", "analysis/prepared.py", "analysis/detail"),
+            *("analysis/stages.py", "analysis/build_result.py", "analysis/fits.py", "analysis/detail"),
             *("execution/long_loops.py", "analysis/emulation_cache.py", "analysis/measured.py"),
         ),
         (

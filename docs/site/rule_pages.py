@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drywarp.analysis.advice.rules import all_rules
-from drywarp.analysis.advice.rules.base import Rule
+from drywarp.analysis.advice.rules import rule_texts
+from drywarp.analysis.result.finding import RuleText
 
 from .escape import code, inline
 from .page import Page
@@ -20,8 +20,8 @@ _PARTS = (
 
 def rule_pages() -> Iterator[Page]:
     """The list first."""
-    rules = all_rules()
-    lines = [f"- [`{name}`]({name}.md): {inline(rule.title)}" for name, rule in rules.items()]
+    rules = rule_texts()
+    lines = [f"- [`{rule.name}`]({rule.name}.md): {inline(rule.title)}" for rule in rules]
     yield Page(
         "rules/index.md",
         "All rules",
@@ -29,16 +29,15 @@ def rule_pages() -> Iterator[Page]:
         "kernel is simulated again without it, and the gain is what that saves ([how](../advice.md)). "
         "`drywarp explain RULE` prints the same pages.\n\n" + "\n".join(lines) + "\n",
     )
-    for name, rule in rules.items():
-        yield Page(f"rules/{name}.md", name, _page(name, rule))
+    for rule in rules:
+        yield Page(f"rules/{rule.name}.md", rule.name, _page(rule))
 
 
-def _page(name: str, rule: Rule) -> str:
-    document = rule.documentation
-    parts = [f"# {inline(name)}", f"*{inline(rule.title)}*"]
+def _page(rule: RuleText) -> str:
+    parts = [f"# {inline(rule.name)}", f"*{inline(rule.title)}*"]
     for heading, field in _PARTS:
-        parts += [f"## {heading}", inline(getattr(document, field))]
-    parts += ["## Before", code(document.before, "cuda"), "## After", code(document.after, "cuda")]
+        parts += [f"## {heading}", inline(getattr(rule, field))]
+    parts += ["## Before", code(rule.before, "cuda"), "## After", code(rule.after, "cuda")]
     links = "[All rules](index.md), [how gains are computed](../advice.md)"
-    parts += [f"`drywarp explain {name}` prints this page. {links}."]
+    parts += [f"`drywarp explain {rule.name}` prints this page. {links}."]
     return "\n\n".join(parts) + "\n"

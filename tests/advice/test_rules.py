@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,11 @@ def test_every_section_of_a_rule_says_something(text: RuleText) -> None:
     for section in (text.title, text.what, text.why, text.evidence, text.change, text.before, text.after):
         assert len(section.strip()) > 10
     assert text.before != text.after
+
+
+def test_there_is_no_text_without_a_rule() -> None:
+    texts = tomllib.loads((files("drywarp.analysis.advice") / "rules.toml").read_text(encoding="utf-8"))
+    assert sorted(texts) == list(all_rules())
 
 
 def test_the_page_lists_every_rule() -> None:

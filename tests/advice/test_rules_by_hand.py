@@ -13,7 +13,7 @@ from drywarp.analysis.advice.resimulate import reuse_by_buffer
 from drywarp.analysis.advice.rules.atomics import lanes_per_address
 from drywarp.analysis.advice.rules.idle_threads import smaller_clusters
 from drywarp.analysis.advice.rules.redundant_loads import reads_per_value, words_per_operation
-from drywarp.analysis.advice.rules.sfu_bound import division_instructions, division_starts, refinement
+from drywarp.analysis.advice.rules.slow_arithmetic import division_instructions, division_starts, refinement
 from drywarp.analysis.advice.rules.tensor_memory import readers_phases, without_waits
 from drywarp.analysis.advice.rules.uneven_work import imbalance
 from drywarp.analysis.prepare import prepare_kernel

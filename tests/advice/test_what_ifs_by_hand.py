@@ -14,23 +14,21 @@ from drywarp.analysis.advice.findings import ideals
 from drywarp.analysis.advice.resimulate import (
     ALL_TOGETHER,
     AT_LEAST,
-    Ideal,
     affordable,
     baseline,
     budget_for,
-    ideal_units,
     register_steps,
     resimulate,
 )
 from drywarp.analysis.advice.rules.asynchronous import shared_by_pairs
 from drywarp.analysis.advice.rules.atomics import private_atomics
 from drywarp.analysis.advice.rules.divergence import kept_steps, no_divergence
-from drywarp.analysis.advice.rules.fp64 import as_class
 from drywarp.analysis.advice.rules.idle_threads import coarser
 from drywarp.analysis.advice.rules.occupancy import full_warps
 from drywarp.analysis.advice.rules.redundant_loads import loaded_once
 from drywarp.analysis.advice.rules.shared_and_local import conflict_free
-from drywarp.analysis.advice.rules.uncoalesced_access import coalesced, fewer_sectors
+from drywarp.analysis.advice.rules.slow_arithmetic import as_class
+from drywarp.analysis.advice.rules.uncoalesced_access import Ideal, coalesced, fewer_sectors, ideal_units
 from drywarp.analysis.advice.rules.uneven_work import balanced_partitions, even_grid
 from drywarp.analysis.advice.whatif import (
     dropped,

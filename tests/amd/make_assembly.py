@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from drywarp.frontends.amd import compile as amd_compile
-from drywarp.frontends.cuda.options import CudaOptions
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.loaded import launch_comment
 
 ROOT = Path(__file__).parents[2]

@@ -6,19 +6,11 @@ from collections.abc import Sequence
 from functools import cache
 from math import gcd
 
-from drywarp.experiments.calibrate.device import (
-    ENTRY,
-    LATENCIES,
-    Attributes,
-    Program,
-    Run,
-    Timing,
-    Watched,
-    cycles_between_loads,
-)
+from drywarp.experiments.calibrate.code import cycles_between_loads
+from drywarp.experiments.calibrate.device import ENTRY, LATENCIES, Attributes, Program, Run, Timing, Watched
 from drywarp.experiments.calibrate.fits import distinct
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.kernel.kernel import Kernel
 
 SMS, PARTITIONS, MHZ = 10, 4, 1000.0

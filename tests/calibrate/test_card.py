@@ -12,7 +12,7 @@ from drywarp.experiments.calibrate import card as module
 from drywarp.experiments.calibrate.card import Card, cycles_of, lives_of
 from drywarp.experiments.calibrate.device import Program, Run, Zeros
 from drywarp.experiments.device import Card as DeviceCard
-from drywarp.experiments.device.attributes import Driver
+from drywarp.experiments.device.driver import Driver
 
 from ..device.fake_driver import ATTRIBUTES, LAUNCH_MS, FakeDriver
 

@@ -17,7 +17,7 @@ from drywarp.experiments.calibrate.journal import Journal
 
 from .model_card import ModelCard
 
-COMMAND = import_module("drywarp.experiments.calibrate.calibrate")
+COMMAND = import_module("drywarp.experiments.calibrate")
 
 
 class Stopping(ModelCard):

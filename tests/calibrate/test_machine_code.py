@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from drywarp.experiments.calibrate.device import (
-    ENTRY,
+from drywarp.experiments.calibrate.code import (
     SPARE,
-    Program,
     WrongCodeError,
     check_loop,
     cycles_between_loads,
     loop_of,
     waits_for_result,
 )
-from drywarp.experiments.calibrate.experiments import caches as l2_size
+from drywarp.experiments.calibrate.device import ENTRY, Program
+from drywarp.experiments.calibrate.experiments import dram as l2_size
 from drywarp.experiments.calibrate.experiments.chains import for_architecture
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.kernel.kernel import Kernel
 from tests.effort import first
 

@@ -23,7 +23,7 @@ from drywarp.cli.main import VERBS, command_of, run, whole_app
 from drywarp.errors import ToolError
 from drywarp.experiments.corpus.result import CorpusReport
 from drywarp.experiments.corpus.result import Row as CorpusRow
-from drywarp.experiments.reproduce.row import Row
+from drywarp.experiments.reproduce import Row
 from drywarp.hardware import gpu_names, load_gpu
 from drywarp.report.text import json_text
 
@@ -193,7 +193,7 @@ def test_a_sweep_predicts_rows_that_failed_again_only_if_told(tmp_path: Path, mo
         asked += len(rows)
         yield from ((number, "it takes too long", 0.1) for number, _ in rows)
 
-    monkeypatch.setattr("drywarp.experiments.sweep.run.run_rows", failing)
+    monkeypatch.setattr("drywarp.experiments.sweep.run_rows", failing)
     all_of_them = int(say(f"sweep {space} --gpu a100 --count").out)
     for flag, in_all in (("", 1), ("", 1), ("--retry-failed", 2), ("", 2)):
         said = say(f"{line} {flag}")
@@ -279,7 +279,7 @@ def test_a_number_that_is_not_reproduced_ends_with_1(
     form: str, computed: float, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = Row("analysis", "Table 2", "cycles of one warp", 25.0, computed, 0.5, "failed" if status else "reproduced")
-    monkeypatch.setattr("drywarp.experiments.reproduce.row.reproduce", lambda: [row])
+    monkeypatch.setattr("drywarp.experiments.reproduce.reproduce", lambda: [row])
     said = say(f"reproduce {form}")
     assert (said.status, said.err) == (status, "")
     if form == "--json":

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from drywarp.analysis.counters import GROUPS
 from drywarp.analysis.counters.count import active_lanes, count_metrics
-from drywarp.analysis.counters.metrics import GROUPS
 from drywarp.hardware import load_gpu
 from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile, WarpPath
 from drywarp.memory.behaviour import AccessBehaviour, MemoryBehaviour, analyse_memory

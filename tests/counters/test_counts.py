@@ -9,8 +9,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from drywarp.analysis.counters import GROUPS, METRICS, describe
 from drywarp.analysis.counters.count import count, rates_of
-from drywarp.analysis.counters.metrics import GROUPS, METRICS, describe
 from drywarp.analysis.prepare import prepare_kernel
 from drywarp.analysis.request import Options
 from drywarp.cli.main import run

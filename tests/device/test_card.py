@@ -11,9 +11,9 @@ import pytest
 
 from drywarp.errors import ToolError, UsageError
 from drywarp.experiments.device import Card, open_card
-from drywarp.experiments.device.attributes import DeviceError, Driver, load_driver
+from drywarp.experiments.device.driver import DeviceError, Driver, load_driver
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import machine_code_of
-from drywarp.frontends.cuda.options import CudaOptions
 
 from .fake_driver import LAUNCH_MS, FakeDriver, fake_nvml
 

@@ -12,8 +12,8 @@ from docs.site.tutorial import PAGE, Step, ask, block, command, files, in_full, 
 
 import drywarp
 from drywarp.execution.emulator import emulate
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.frontends.loaded import launch_comment
 from drywarp.kernel.launch.arguments import make_launch, parse_dim3
 from tests.effort import first, some

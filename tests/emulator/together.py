@@ -12,10 +12,10 @@ import pytest
 
 from drywarp.errors import DrywarpError
 from drywarp.frontends.binary.cubin import kernels_of
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.build import compile_translation
 from drywarp.frontends.cuda.compile import INLINE_NAME, compile_cuda, name_parameters
 from drywarp.frontends.cuda.nvrtc import gather
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.frontends.cuda.source import find_kernels
 from drywarp.kernel.kernel import Kernel
 

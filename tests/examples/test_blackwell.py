@@ -11,8 +11,8 @@ import drywarp
 from drywarp.analysis.result import Analysis
 from drywarp.execution.emulator import emulate
 from drywarp.execution.emulator.skim import without_results
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.hardware import load_gpu
 from drywarp.kernel.cfg import build_cfg
 from drywarp.kernel.launch.arguments import make_launch

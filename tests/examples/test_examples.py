@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from drywarp.execution.emulator import emulate
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.kernel.launch.arguments import make_launch
 from drywarp.kernel.launch.launch import Texture
 from tests.effort import first, some

@@ -12,8 +12,8 @@ from drywarp.analysis.result import Analysis
 from drywarp.errors import DrywarpError
 from drywarp.execution.emulator import emulate
 from drywarp.execution.emulator.skim import without_results
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda, machine_code_of
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.kernel.cfg import build_cfg
 from drywarp.kernel.launch.arguments import make_launch
 from tests.emulator.test_refine import same_profile

@@ -26,8 +26,8 @@ from drywarp.errors import InputFileError
 from drywarp.execution.emulator import emulate
 from drywarp.experiments.sweep import read_space
 from drywarp.experiments.sweep.row import configurations
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.frontends.loaded import launch_comment
 from drywarp.hardware import load_gpu
 from drywarp.kernel.launch.arguments import make_launch, parse_dim3

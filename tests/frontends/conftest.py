@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.kernel.kernel import Kernel
 
 VARIABLES = """

@@ -8,8 +8,8 @@ import pytest
 
 from drywarp import analyze
 from drywarp.errors import UsageError
+from drywarp.frontends.cuda import CudaOptions, known_options
 from drywarp.frontends.cuda.compile import compile_cuda
-from drywarp.frontends.cuda.options import CudaOptions, known_options
 from drywarp.frontends.load import load
 
 DIVIDE = """

@@ -12,11 +12,10 @@ from drywarp.errors import CompileError, DrywarpError, InputFileError, UsageErro
 from drywarp.execution.emulator import emulate
 from drywarp.frontends import cache
 from drywarp.frontends import cache as toolchain
+from drywarp.frontends.cuda import CudaOptions, headers
 from drywarp.frontends.cuda import build as cuda
-from drywarp.frontends.cuda import headers
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.cuda.nvrtc import first_error
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.kernel.instruction import Immediate
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.arguments import make_launch

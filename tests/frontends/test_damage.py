@@ -31,8 +31,7 @@ from drywarp.frontends.binary.sass import disassemble, parse_listing
 from drywarp.frontends.cuda.nvrtc import compile_program
 from drywarp.frontends.cuda.source import find_kernels
 from drywarp.frontends.loaded import launch_comment
-from drywarp.frontends.ptx import is_ptx
-from drywarp.frontends.ptx.ptx import read_ptx, with_own_lines
+from drywarp.frontends.ptx import is_ptx, read_ptx, with_own_lines
 from tests.counting import calls_of, no_hang
 from tests.effort import examples
 from tests.frontends.damage import code_of, container, damaged_bytes, damaged_text, entry, fat_binary, host_elf

@@ -11,10 +11,9 @@ import pytest
 
 from drywarp.errors import CompileError, ToolError, UsageError
 from drywarp.frontends.binary.module import load_module
-from drywarp.frontends.cuda import build, nvcc
+from drywarp.frontends.cuda import CudaOptions, build, nvcc
 from drywarp.frontends.cuda.compile import compile_cuda, layouts_of
 from drywarp.frontends.cuda.nvrtc import compile_program, gather
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.frontends.cuda.source import type_names
 from tests.counting import no_hang
 

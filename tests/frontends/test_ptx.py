@@ -10,11 +10,11 @@ import pytest
 
 from drywarp.errors import CompileError, InputFileError, ToolError, UsageError
 from drywarp.execution.emulator import emulate
-from drywarp.frontends.cuda.options import CudaOptions
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.load import load
-from drywarp.frontends.ptx import assembler, is_ptx, ptx
+from drywarp.frontends.ptx import PtxParameter, assembler, is_ptx, ptx, read_ptx, with_own_lines
 from drywarp.frontends.ptx.assembler import machine_for, needed_ptxas
-from drywarp.frontends.ptx.ptx import PtxParameter, load_ptx, read_ptx, with_own_lines
+from drywarp.frontends.ptx.ptx import load_ptx
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.launch import Launch, Scalar, array_buffer
 from tests.effort import first

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.kernel.instruction import ControlBits, Instruction, Register
 from drywarp.kernel.isa.nvidia.registers import register_reads
 

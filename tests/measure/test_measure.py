@@ -15,7 +15,7 @@ import pytest
 from drywarp.cli.main import run as main
 from drywarp.errors import InputFileError, UsageError
 from drywarp.experiments.device import Card, DeviceError
-from drywarp.experiments.device.attributes import Driver
+from drywarp.experiments.device.driver import Driver
 from drywarp.experiments.measure import CardRunner, Counters, Measured, SimulatedRunner, measure
 from drywarp.experiments.measure.configuration import Occupied, configurations, occupancies
 from drywarp.experiments.measure.on_card import configuration_of

@@ -11,8 +11,8 @@ from drywarp.execution.emulator import emulate
 from drywarp.experiments.measure.configuration import Configuration, configurations
 from drywarp.experiments.measure.row import difference, expected_outputs, inputs_of
 from drywarp.experiments.measure.suite_file import read_suite
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.frontends.loaded import launch_comment, launch_options
 from drywarp.kernel.launch.arguments import make_launch
 from tests.effort import in_turn, some

@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from drywarp.experiments.reproduce.row import Cost, Instruction, chain, costs_of, example, issue_limit_of, kernel
+from drywarp.experiments.reproduce.small_kernels import (
+    Cost,
+    Instruction,
+    chain,
+    costs_of,
+    example,
+    issue_limit_of,
+    kernel,
+)
 from drywarp.models import NotApplicable, get_model
 from drywarp.models import gpumech as g
 from drywarp.models.gpumech import cycles_of, gto, rr

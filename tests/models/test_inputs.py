@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from drywarp.models.inputs import inputs_of, intervals
 from drywarp.models.inputs_graph import groups
-from drywarp.models.pipeline import as_one
+from drywarp.models.pipeline_papers import as_one
 from drywarp.workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, Item, Level, Repeat, Subsystem
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drywarp.hardware import load_gpu
-from drywarp.models import get_model, mwp_cwp, mwp_cwp_2009_model
-from drywarp.models import mwp_cwp as mwp_cwp_corrected
+from drywarp.models import get_model, mwp_cwp, mwp_cwp_2009_model, mwp_cwp_corrected
 from drywarp.models import mwp_cwp_2009 as hk
 from drywarp.models.base import NotApplicable
 from drywarp.models.inputs import inputs_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.models.mwp_cwp import is_coalesced, transactions_before_1_3, transactions_from_1_3
+from drywarp.models.coalescing import is_coalesced, transactions_before_1_3, transactions_from_1_3
 
 
 def indices(start: int, step: int) -> list[int]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drywarp.experiments.reproduce import rows_hong_kim, rows_volkov_7
-from drywarp.experiments.reproduce.row import Row, inconsistent, row, tolerance_of
+from drywarp.experiments.reproduce import Row, inconsistent, row, rows_hong_kim, rows_volkov_7, tolerance_of
 
 ALL = [*rows_hong_kim.rows(), *rows_volkov_7.rows()]
 

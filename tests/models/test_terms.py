@@ -13,7 +13,8 @@ from tests.effort import examples
 from drywarp.analysis.every_model import compare_models
 from drywarp.models import mwp_cwp_2009 as hk
 from drywarp.models.base import get_model
-from drywarp.models.terms import coalescing, terms_over
+from drywarp.models.coalescing import coalescing
+from drywarp.models.terms import terms_over
 from drywarp.workload.cost import BlockType
 
 CASES = {"few warps": "latency", "memory": "memory", "computation": "computation"}

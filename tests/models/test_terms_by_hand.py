@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drywarp.experiments.reproduce.row import Cost, Instruction, chain, costs_of, issue_limit_of, kernel
+from drywarp.experiments.reproduce.small_kernels import Cost, Instruction, chain, costs_of, issue_limit_of, kernel
 from drywarp.models import get_model
 from drywarp.models import gpumech as g
 from drywarp.models.cycles_per_run import issue_cycles_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.experiments.reproduce.row import Cost, Instruction, example, kernel
+from drywarp.experiments.reproduce.small_kernels import Cost, Instruction, example, kernel
 from drywarp.models import NotApplicable, get_model
 from drywarp.models.prior_on_mix import mix_cycles, wpc_mix
 from drywarp.models.transit import ipc_of, wpc_transit

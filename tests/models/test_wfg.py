@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.experiments.reproduce.row import Cost, Instruction, example, kernel
+from drywarp.experiments.reproduce.small_kernels import Cost, Instruction, example, kernel
 from drywarp.models import get_model
 from drywarp.models.inputs import WorkNode
 from drywarp.models.wfg import (

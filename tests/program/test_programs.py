@@ -17,9 +17,9 @@ import pytest
 
 import drywarp
 from drywarp.core.library import cuda_library
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_translation
 from drywarp.frontends.cuda.nvrtc import gather
-from drywarp.frontends.cuda.options import CudaOptions
 from tests.effort import first
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -13,8 +13,7 @@ import pytest
 
 import drywarp
 from drywarp.program.result import ProgramRun
-from drywarp.report.html import html_page
-from drywarp.report.html.page import program_page
+from drywarp.report.html.page import html_page, program_page
 
 from ..effort import in_turn
 from .html_answers import NASTY, answer, large, nasty

@@ -20,7 +20,7 @@ from rich.console import Console
 import drywarp
 from drywarp.analysis.result import Timing, limit_words, unit_words
 from drywarp.report import terminal
-from drywarp.report.html import html_page
+from drywarp.report.html.page import html_page
 from drywarp.report.text import json_text
 
 from .html_answers import answer as detailed

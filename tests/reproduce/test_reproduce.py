@@ -11,8 +11,20 @@ from typing import Any
 import pytest
 
 from drywarp.cli.main import run
-from drywarp.experiments.reproduce import rows_analysis, rows_analysis_tables, rows_cornelis
-from drywarp.experiments.reproduce.row import KINDS, Row, derived, differs, left_out, of_kind, reproduce, row, totals
+from drywarp.experiments.reproduce import (
+    KINDS,
+    Row,
+    derived,
+    differs,
+    left_out,
+    of_kind,
+    reproduce,
+    row,
+    rows_analysis,
+    rows_analysis_tables,
+    rows_cornelis,
+    totals,
+)
 from drywarp.hardware import limits_of
 from drywarp.report.models import headline, reproduction_markdown
 
@@ -123,7 +135,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_failed_number_is_exit_status_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = Row("paper", "§1", "x", 1.0, 2.0, 0.5, "failed", "why | how")
-    monkeypatch.setattr("drywarp.experiments.reproduce.row.reproduce", lambda: [wrong])
+    monkeypatch.setattr("drywarp.experiments.reproduce.reproduce", lambda: [wrong])
     assert run(["reproduce"]) == 1
     text = capsys.readouterr().out
     assert "1 failed" in text

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from drywarp.cli.main import run
 from drywarp.experiments.reproduce import (
+    Row,
     rows_volkov_2_3,
     rows_volkov_4,
     rows_volkov_5_6,
@@ -17,7 +18,6 @@ from drywarp.experiments.reproduce import (
     rows_volkov_text,
 )
 from drywarp.experiments.reproduce.figures import FIGURES, paper_figure
-from drywarp.experiments.reproduce.row import Row
 from drywarp.experiments.reproduce.rows_volkov_2_3 import SIMT_CODE, simt_trace
 from drywarp.experiments.reproduce.volkov_kernels import issue_cycles, vector_add, without_limits
 from drywarp.models.volkov import latency_bound

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from drywarp.report.serve import ServeLimits, open_server
-from drywarp.report.serve.server import Server
+from drywarp.report.serve import ServeLimits, Server, open_server
 
 SAXPY = """// drywarp: --grid 4096 --block 128 --arg n=524288 --arg x=f32[524288]:random --arg y=f32[524288] --arg a=2.0
 __global__ void saxpy(int n, float a, const float* x, float* y) {

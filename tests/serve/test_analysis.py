@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import drywarp
-from drywarp.report.serve import ServeLimits
+from drywarp.report.serve import ServeLimits, Server
 from drywarp.report.serve.asked import Resimulate
-from drywarp.report.serve.server import Server
 from drywarp.report.serve.worker import Worker
 from drywarp.support.child import Child
 from tests.counting import no_hang

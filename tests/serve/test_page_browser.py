@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from drywarp.report.serve.server import Server
+from drywarp.report.serve import Server
 
 from .local import SAXPY, running
 

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from drywarp.errors import UsageError
-from drywarp.report.serve import open_server
-from drywarp.report.serve import server as server_module
+from drywarp.report import serve as server_module
+from drywarp.report.serve import Server, open_server
 from drywarp.report.serve.asked import MOST_AT_ONCE, MOST_BODY
 from drywarp.report.serve.handler import Handler
-from drywarp.report.serve.server import Server
 from tests.counting import no_hang
 
 from .local import SAXPY, ask, post, raw, running

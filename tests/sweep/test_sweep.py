@@ -316,7 +316,7 @@ def test_where_all_rows_fail_the_reasons_are_said(
 def test_bad_command_lines(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, flags: str, expected: str
 ) -> None:
-    monkeypatch.setattr("drywarp.experiments.sweep.run.run_rows", lambda *_: pytest.fail("something was predicted"))
+    monkeypatch.setattr("drywarp.experiments.sweep.run_rows", lambda *_: pytest.fail("something was predicted"))
     assert run(["sweep", str(file), *flags.split()]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

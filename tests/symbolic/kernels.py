@@ -9,8 +9,8 @@ import numpy as np
 
 from drywarp.execution.symbolic import Hints, StaticProfile, assume_launch, static_profile
 from drywarp.execution.symbolic.walk import Effort
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
-from drywarp.frontends.cuda.options import CudaOptions
 from drywarp.frontends.loaded import LaunchComment, launch_comment
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.launch import Dim3, Launch

@@ -11,7 +11,7 @@ from rich.console import Console
 import drywarp
 from drywarp.analysis import emulation_cache as whole_blocks
 from drywarp.models.base import UNKNOWN_LIMIT
-from drywarp.report.html import html_page
+from drywarp.report.html.page import html_page
 from drywarp.report.terminal import render_analysis
 
 GATHER = """

@@ -10,7 +10,7 @@ import pytest
 import drywarp
 from drywarp.cli.main import run
 from drywarp.models.base import UNKNOWN_LIMIT
-from drywarp.report.html import html_page
+from drywarp.report.html.page import html_page
 
 BLOCKS, THREADS = 64, 128
 COUNT = BLOCKS * THREADS

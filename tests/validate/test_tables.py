@@ -12,10 +12,10 @@ import pytest
 from drywarp.errors import DrywarpError
 from drywarp.experiments.rows.recipe import Recipe, launch_of
 from drywarp.experiments.rows.worker import spread
+from drywarp.experiments.validate import HALVES, half_of, keep, sample
 from drywarp.experiments.validate.compare import check
 from drywarp.experiments.validate.read import read_table
 from drywarp.experiments.validate.read_csv import MeasuredRow, Table, is_parameter
-from drywarp.experiments.validate.run import HALVES, half_of, keep, sample
 
 from ..frontends.profiler_reports import LONG_2019, ROCPROF, WIDE
 from .tables import ROWS, saxpy_table

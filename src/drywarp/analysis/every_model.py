@@ -14,10 +14,11 @@ from ..hardware import Gpu, load_gpu
 from ..kernel.dataflow import Dataflow
 from ..kernel.profile import SPACE_GLOBAL
 from ..models.base import NotApplicable, Prediction, get_model, model_names
+from ..models.coalescing import AccessTerm, coalescing
 from ..models.comparison import Comparison, curve_occupancies
 from ..models.inputs import inputs_of
 from ..models.inputs_parts import sources_of_file, sources_of_kernel
-from ..models.terms import AccessTerm, coalescing, terms_over
+from ..models.terms import terms_over
 from ..pipeline import share_of, simulate
 from ..pipeline.result import policy_named
 from ..workload.abstract import is_workload, most_warps, occupancy_matters, read_workload, settings_of, tie

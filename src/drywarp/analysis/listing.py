@@ -13,10 +13,10 @@ from ..frontends import load as frontend
 from ..frontends.amd.compile import amd_entries
 from ..frontends.binary import is_kept
 from ..frontends.binary.module import Module, load_module
+from ..frontends.cuda import CudaOptions
 from ..frontends.cuda.compile import elsewhere
-from ..frontends.cuda.options import CudaOptions
 from ..frontends.formats import Source
-from ..frontends.formats.cuda import launches_in, layouts_for
+from ..frontends.formats.own import launches_in, layouts_for
 from ..frontends.loaded import LaunchComment, Loaded, entry_names
 from ..frontends.ptx import is_ptx
 from ..frontends.python import is_python

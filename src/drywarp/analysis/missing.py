@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import EmulationError, UsageError
-from ..frontends.cuda.options import FLAG, CudaOptions
+from ..frontends.cuda import FLAG, CudaOptions
 from ..frontends.load import as_source
 from ..frontends.loaded import LaunchComment
 from ..hardware import Gpu

@@ -32,9 +32,10 @@ from ..workload.cost_model import Conditions, assign_costs
 from ..workload.table_costs import bind_to_table
 from .best_config import best, config_number, most_configs
 from .emulation_cache import CacheEntry, WholeBlocks, cache_entry_of, followed_instead, may_be_followed
+from .fits import check_clock, check_memory, clusters_that_start, geometry_of, occupancy_of, with_clusters
 from .measured import check_mapper
 from .missing import command_words, lacking, left_at_zero, ready_command, told_of_random_data
-from .prepared import Prepared, check_clock, check_memory, clusters_that_start, geometry_of, occupancy_of, with_clusters
+from .prepared import Prepared
 from .request import LaunchRequest, Options
 from .settle import (
     cluster_extents,
@@ -275,7 +276,7 @@ def _measured(kernel: Kernel, launch: Launch, options: Options) -> MeasuredKerne
     check_mapper(options.memory)
     if options.profile is None:
         return None
-    from ..frontends.profiles.measured_file import matching, read_measured
+    from ..frontends.profiles import matching, read_measured
 
     kernels = read_measured(options.profile).kernels
     return matching(kernels, kernel.name, kernel.symbol, launch.grid, launch.block)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..execution.emulator.sampling import Blocks, Limits
-from ..frontends.cuda.options import CudaOptions
+from ..frontends.cuda import CudaOptions
 from ..hardware import Gpu, load_gpu
 from .settle import Block, Grid, evaluated
 
@@ -32,8 +32,8 @@ class LaunchRequest:
     Python object (docs/inputs.md). The file's launch comment supplies fields that are None. `args` and `constants` map
     names to NumPy arrays, numbers, texts such as ``"f32[1024]:random"``, or functions that return one of these from the
     mapping of the other arguments; `shared` is dynamic shared memory in bytes; `cluster` is the thread block cluster in
-    blocks; `config` selects a configuration of an
-    autotuned kernel: a number, ``"best"``, or ``"best:N"`` of N evenly spaced ones.
+    blocks; `config` selects a configuration of an autotuned kernel: a number, ``"best"``, or ``"best:N"`` of N evenly
+    spaced ones.
     """
 
     source: object
@@ -74,81 +74,55 @@ class LaunchRequest:
 
 
 @dataclass(frozen=True)
-class MachineOptions:
-    """The state of the GPU: SM clock, scheduler (None: its own), whether a run warmed the L2.
+class Options:
+    """All options of an analysis.
 
-    The clock is in MHz, or ``"base"``, ``"boost"`` or ``"highest"`` of the GPU's file (None: boost).
+    The state of the GPU: `clock_mhz` of the SMs is in MHz, or ``"base"``, ``"boost"`` or ``"highest"`` of its file
+    (None: boost), `scheduler` a policy (None: its own); `warm_l2` is whether a run warmed the L2.
+
+    How much is executed: `blocks` None samples blocks (see `drywarp.execution.emulator`); `confidence` sets how closely
+    if blocks differ. `full_emulation` runs long loops to the end (see `drywarp.execution.long_loops`). `fall_back`
+    permits an answer without data past the limits (see `may_be_followed`). `static` follows the code without running it
+    (docs/static.md), and assumes what the launch omits; `trips` (iterations by loop), `taken` (share by line) and
+    `access` (pattern by line) are hints.
+
+    What is measured: `profile` is a profiler's export whose values override emulated ones. `memory` is how accesses are
+    modelled (see `drywarp.analysis.measured`); None: averaged if there is a profile.
+
+    Which `models` run, the primary one first, and at which `occupancies` (None: spread over all possible ones).
+    `full_simulation` simulates every instruction of the SM's share: no skipping of steady states (which changes no
+    number) and no extrapolation. `occupancy_trace` requests the number of active warps over time.
+
+    What an answer includes beyond its figures. `findings`: what costs time, and the gain of fixing it. `advice`: all
+    what-ifs, with kernels recompiled where necessary and predicted on `other_gpus`. `trace` records what every warp of
+    one SM issued when, up to this many events. `detail` is what the HTML report shows, with this many events of the
+    execution profile. `compare_to` names GPUs on which the same launch is predicted beside it, each at its own boost
+    clock. `brief` leaves out the confidence interval, and what warps wait for.
+
+    `on_stage` is called with the name of each stage, to display progress.
     """
 
     clock_mhz: float | str | None = None
     scheduler: str | None = None
     warm_l2: bool = False
 
-
-@dataclass(frozen=True)
-class EmulationOptions:
-    """How much is executed.
-
-    `blocks` None samples blocks (see `drywarp.execution.emulator`); `confidence` sets how closely if blocks differ.
-    `full_emulation` runs long loops to the end (see `drywarp.execution.long_loops`). `fall_back` permits an answer
-    without data past the limits (see `may_be_followed`).
-    """
-
     blocks: Blocks = None
     confidence: float | None = None
     limits: Limits = field(default_factory=Limits)
     full_emulation: bool = False
     fall_back: bool = True
-
-
-@dataclass(frozen=True)
-class StaticOptions:
-    """`static` follows the code without running it (docs/static.md), and assumes what the launch omits.
-
-    `trips` (iterations by loop), `taken` (share by line) and `access` (pattern by line) are hints.
-    """
-
     static: bool = False
     trips: Mapping[str, int] = field(default_factory=dict)
     taken: Mapping[str, float] = field(default_factory=dict)
     access: Mapping[str, str] = field(default_factory=dict)
 
-
-@dataclass(frozen=True)
-class MeasuredOptions:
-    """`profile` is a profiler's export whose measured values override emulated ones.
-
-    `memory` is how accesses are modelled (see `drywarp.analysis.measured`); None: averaged if there is a profile.
-    """
-
     profile: Path | None = None
     memory: str | None = None
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """Which models to run, the primary one first, and at which occupancies (None: spread over all possible ones).
-
-    `full_simulation` simulates every instruction of the SM's share: no skipping of steady states (which changes no
-    number) and no extrapolation. `occupancy_trace` requests the number of active warps over time.
-    """
 
     models: Sequence[str] = DEFAULT_MODELS
     occupancies: Sequence[int] | None = None
     full_simulation: bool = False
     occupancy_trace: bool = False
-
-
-@dataclass(frozen=True)
-class ExtraOptions:
-    """What an answer includes beyond its figures.
-
-    `findings`: what costs time, and the gain of fixing it. `advice`: all what-ifs, with kernels recompiled where
-    necessary and predicted on `other_gpus`. `trace` records what every warp of one SM issued when, up to this many
-    events. `detail` is what the HTML report shows, with this many events of the execution profile. `compare_to` names
-    GPUs on which the same launch is predicted beside it, each at its own boost clock. `brief` leaves out the confidence
-    interval, and what warps wait for.
-    """
 
     findings: bool = True
     advice: bool = False
@@ -157,10 +131,5 @@ class ExtraOptions:
     detail: int | None = None
     compare_to: Sequence[str | Path | Gpu] = ()
     brief: bool = False
-
-
-@dataclass(frozen=True)
-class Options(MachineOptions, EmulationOptions, StaticOptions, MeasuredOptions, ModelOptions, ExtraOptions):
-    """All options of an analysis. `on_stage` is called with the name of each stage, to display progress."""
 
     on_stage: Callable[[str], None] = lambda stage: None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import UsageError
-from ..frontends.cuda.options import CudaOptions
+from ..frontends.cuda import CudaOptions
 from ..frontends.load import load_kernel
 from ..frontends.loaded import LaunchComment
 from ..hardware import Gpu, load_gpu, occupancy

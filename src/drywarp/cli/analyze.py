@@ -1,9 +1,8 @@
-"""`drywarp analyze`: one kernel on one GPU; `drywarp serve`: the same on a local web page."""
+"""`drywarp analyze`: one kernel on one GPU."""
 
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,14 +12,14 @@ import typer
 from ..errors import UsageError
 from . import options as take
 from .groups import ClockOptions, LaunchOptions, RunOptions, StaticOptions
-from .options import check_positive, parse_occupancies, read_stdin
-from .output_files import FigureFiles, Figures, FigureTheme, OutputFiles
+from .options import kernel_source, parse_occupancies
+from .output import FigureTheme, print_json, print_text
+from .output_files import FigureFiles, Figures, OutputFiles
 from .progress import stages
 
 if TYPE_CHECKING:
     from ..analysis.request import Options
     from ..analysis.result import Analysis
-    from ..analysis.series import LaunchSeries
 
 
 def analyze_command(
@@ -87,20 +86,18 @@ def analyze_command(
         **assumed.settings(),
         **files.settings(),
     )
-    source = read_stdin() if kernel == "-" else Path(kernel)
+    source = kernel_source(kernel)
     if list_loops:
         _print_loops(source, gpu, launch, json)
         return
     if launches:
-        _print_series(_series(source, launches, gpu, launch, chosen), json)
+        _print_series(source, launches, gpu, launch, chosen, json)
         return
     with stages() as on_stage:
         result = analyze(source, gpu=gpu, **launch.given(), options=replace(chosen, on_stage=on_stage))
     said = files.write(result)
     if json:
-        from ..report.text import json_text
-
-        sys.stdout.write(json_text(result.to_dict()))
+        print_json(result.to_dict())
     else:
         _print(result, said, full, curve=occupancy is not None)
 
@@ -122,7 +119,9 @@ def _print(result: Analysis, said: list[str], full: bool, curve: bool) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _series(source: str | Path, launches: str, gpu: str, launch: LaunchOptions, chosen: Options) -> LaunchSeries:
+def _print_series(
+    source: str | Path, launches: str, gpu: str, launch: LaunchOptions, chosen: Options, json: bool
+) -> None:
     from ..analysis.request import COMPILER
     from ..analysis.series import analyze_launches
 
@@ -131,7 +130,13 @@ def _series(source: str | Path, launches: str, gpu: str, launch: LaunchOptions, 
         raise UsageError("--launches replaces --grid, --block, --arg, --const, --shared and --config")
     given = {name: value for name, value in launch.given().items() if name in compiled}
     with stages() as on_stage:
-        return analyze_launches(source, launches, gpu=gpu, **given, options=replace(chosen, on_stage=on_stage))
+        series = analyze_launches(source, launches, gpu=gpu, **given, options=replace(chosen, on_stage=on_stage))
+    if json:
+        print_json(series.to_dict())
+    else:
+        from ..report.ranking import render_series
+
+        print_text(render_series(series))
 
 
 def _print_loops(source: str | Path, gpu: str, launch: LaunchOptions, json: bool) -> None:
@@ -142,45 +147,6 @@ def _print_loops(source: str | Path, gpu: str, launch: LaunchOptions, json: bool
     compiler = LaunchRequest.of(source, **launch.given()).compiler
     kernel, loops = loops_of(source, gpu=gpu, entry=launch.entry, options=compiler)
     if json:
-        from ..report.text import json_text
-
-        sys.stdout.write(json_text(loops_dict(kernel, loops)))
-        return
-    from rich.console import Console
-
-    Console(highlight=False).print(render_loops(kernel, loops), soft_wrap=True)
-
-
-def _print_series(series: LaunchSeries, json: bool) -> None:
-    if json:
-        from ..report.text import json_text
-
-        sys.stdout.write(json_text(series.to_dict()))
-        return
-    from rich.console import Console
-
-    from ..report.ranking import render_series
-
-    Console(highlight=False).print(render_series(series), soft_wrap=True)
-
-
-# `drywarp serve`: a local web page for trying out kernels.
-
-
-def serve_command(
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 picks a free one.", min=0, max=65535)] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
-    lane_steps: take.LaneSteps = 2e9,
-    analysis_seconds: Annotated[
-        float, typer.Option(help="Time limit per analysis, including compilation.", metavar="SECONDS")
-    ] = 300.0,
-) -> None:
-    """Serve a local web page: paste a kernel, vary occupancy, λ and Λ; see time, curve and execution profile."""
-    check_positive(lane_steps, "--lane-steps")
-    check_positive(analysis_seconds, "--analysis-seconds")
-    from ..report.serve import ServeLimits, serve
-
-    def say(url: str) -> None:
-        typer.echo(f"drywarp serves {url} to this machine only; press Ctrl-C to stop")
-
-    serve(port, ServeLimits(int(lane_steps), analysis_seconds), browser, say)
+        print_json(loops_dict(kernel, loops))
+    else:
+        print_text(render_loops(kernel, loops))

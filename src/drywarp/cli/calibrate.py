@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from ..errors import UsageError
 from . import options as take
+from .output import print_json, print_text
 from .progress import counter
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def calibrate_command(
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed for the noise of --simulated.")] = 0,
     repeats: Annotated[int, typer.Option(help="Launches per configuration.", min=3, max=1000)] = 15,
-    device: Annotated[int, typer.Option(help="Device index of the GPU, as numbered by the driver.", min=0)] = 0,
+    device: take.DeviceIndex = 0,
     journal: Annotated[
         str | None,
         typer.Option(help="Raw timings; interrupted runs resume from them (default: FILE.journal.jsonl)."),
@@ -100,22 +100,18 @@ def _write(found: Calibration, target: Path) -> None:
 
 def _show(found: Calibration, target: Path, json: bool) -> None:
     if json:
-        from ..report.text import json_text
-
-        sys.stdout.write(json_text(found.to_dict()))
+        print_json(found.to_dict())
         return
     from rich.console import Console
 
     from ..report.html.calibration import notes, render_calibration
 
-    console = Console(highlight=False)
-    console.print(render_calibration(found))
+    Console(highlight=False).print(render_calibration(found))
     for line in notes(found):
-        console.print(line, markup=False, soft_wrap=True)
+        print_text(line)
     if found.gpu_file:
-        told = f"wrote {target}, along with the report (.html) and the curves (.calibration.json)"
-        console.print(told, markup=False, soft_wrap=True)
-        console.print(f"next: drywarp analyze KERNEL --gpu {target}", markup=False, soft_wrap=True)
+        print_text(f"wrote {target}, along with the report (.html) and the curves (.calibration.json)")
+        print_text(f"next: drywarp analyze KERNEL --gpu {target}")
     else:
         lacking = ", ".join(key.partition(":")[0] for key in found.inherited)
-        console.print(f"no GPU file written: {lacking} not measured (also run the dram experiment)", soft_wrap=True)
+        print_text(f"no GPU file written: {lacking} not measured (also run the dram experiment)")

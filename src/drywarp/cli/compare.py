@@ -1,18 +1,17 @@
-"""Kernels and GPUs side by side: `drywarp compare` with its gate for CI, `drywarp rank` and `drywarp benefits`."""
+"""Kernels and GPUs side by side: `drywarp compare` with its gate for CI, and `drywarp rank`."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import typer
 
 from ..errors import UsageError
 from . import options as take
 from .groups import LaunchOptions, RunOptions
-from .options import launch_values, numbers_by_name, parse_clock, parse_percent, read_stdin
-from .output_files import FigureTheme, Plot, check_plot, check_theme, write_plot
+from .options import kernel_source, launch_values, numbers_by_name, parse_clock, parse_percent
+from .output import FigureTheme, Plot, check_plot, print_json, print_text, write_plot
 from .progress import stages
 
 
@@ -64,8 +63,8 @@ def compare_command(
 
     with stages() as on_stage:
         found = compare(
-            _source(old),
-            None if new is None else _source(new),
+            kernel_source(old),
+            None if new is None else kernel_source(new),
             gpu=gpu,
             fail_above=limit,
             old_launch=own[0],
@@ -80,24 +79,16 @@ def compare_command(
         )
     write_plot(found, plot, figure_theme)
     if json:
-        from ..report.text import json_text
-
-        sys.stdout.write(json_text(found.to_dict()))
+        print_json(found.to_dict())
     elif markdown:
         from ..report.comparison_markdown import comparison_markdown
 
         sys.stdout.write(comparison_markdown(found))
     else:
-        from rich.console import Console
-
         from ..report.comparison import render_comparison
 
-        Console(highlight=False).print(render_comparison(found), soft_wrap=True)
+        print_text(render_comparison(found))
     return int(found.regressed)
-
-
-def _source(name: str) -> str | Path:
-    return read_stdin() if name == "-" else Path(name)
 
 
 # `drywarp rank`: one kernel on every GPU.
@@ -133,7 +124,7 @@ def rank_command(
             place = f"{name}, {done + 1} of {of}"
 
         found = rank(
-            read_stdin() if kernel == "-" else Path(kernel),
+            kernel_source(kernel),
             gpus=gpu,
             by=cast(Order, by),
             prices=prices,
@@ -145,80 +136,8 @@ def rank_command(
         )
     write_plot(found, plot, figure_theme)
     if json:
-        from ..report.text import json_text
+        print_json(found.to_dict())
+    else:
+        from ..report.ranking import render_ranking
 
-        sys.stdout.write(json_text(found.to_dict()))
-        return
-    from rich.console import Console
-
-    from ..report.ranking import render_ranking
-
-    Console(highlight=False).print(render_ranking(found), soft_wrap=True)
-
-
-# `drywarp benefits`: several kernels in GPUPerf's chart.
-
-
-def benefits_command(
-    kernels: Annotated[
-        list[str],
-        typer.Argument(
-            help="Files with one kernel each, in order; quotes may add its own launch options: 'k.cu -D TILE=16'.",
-            metavar="FILE…",
-        ),
-    ],
-    *,
-    gpu: take.GpuName = "a100",
-    launch: LaunchOptions,
-    clock: take.Clock = None,
-    scheduler: take.Scheduler = None,
-    warm_l2: take.WarmL2 = False,
-    plot: Plot = None,
-    bars: Annotated[
-        str | None,
-        typer.Option(help="Draw speed-ups and benefits over the first kernel as bars.", metavar="FILE.svg|FILE.png"),
-    ] = None,
-    figure_theme: FigureTheme = None,
-    json: take.Json = False,
-) -> None:
-    """Show GPUPerf's potential benefits of several kernels in one chart, and each one's gain over the previous."""
-    check_theme(figure_theme, plot is not None or bars is not None, "--plot FILE or --bars FILE")
-    check_plot(plot, None)
-    from ..report.figures import check_place, write
-
-    if bars is not None:
-        check_place(Path(bars), "--bars")
-    given = [_with_launch(text) for text in kernels]
-    from ..experiments.benefits import benefits
-
-    with stages() as on_stage:
-        found = benefits(
-            given,
-            gpu,
-            warm_l2=warm_l2,
-            clock_mhz=parse_clock(clock),
-            scheduler=scheduler,
-            on_kernel=lambda name, done, of: on_stage(f"{name}, {done + 1} of {of}"),
-            **launch.stated,
-        )
-    write_plot(found, plot, figure_theme)
-    if bars is not None:
-        write(found.figure("bars", theme=figure_theme or "light"), Path(bars), "--bars")
-    if json:
-        from ..report.text import json_text
-
-        sys.stdout.write(json_text(found.to_dict()))
-        return
-    from rich.console import Console
-
-    from ..report.benefits import render_benefits
-
-    Console(highlight=False).print(render_benefits(found), soft_wrap=True)
-
-
-def _with_launch(text: str) -> tuple[Path, dict[str, Any]]:
-    """A file and the launch options after it, as in a launch comment: `k.cu --grid 64 -D TILE=16`."""
-    name, space, rest = text.partition(" -")
-    if not space or Path(text).exists():
-        return Path(text), {}
-    return Path(name.strip()), launch_values(f"-{rest}", text)
+        print_text(render_ranking(found))

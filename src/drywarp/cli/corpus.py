@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import CompilerOptions, Defines, Includes, Json, check_positive, pairs
+from . import options as take
+from .options import check_positive, pairs
+from .output import print_json
 from .progress import counter, resumable
 
 if TYPE_CHECKING:
@@ -18,33 +20,28 @@ if TYPE_CHECKING:
 def corpus_command(
     folder: Annotated[str, typer.Argument(help="Folder with .cu, .ptx, .cubin and other machine code.", metavar="DIR")],
     *,
-    gpu: Annotated[
-        str, typer.Option(help="A GPU as `drywarp gpus` or its driver names it, or a GPU file (.toml).")
-    ] = "a100",
-    jobs: Annotated[int | None, typer.Option(help="Parallel workers (default: all cores).", min=1)] = None,
+    gpu: take.GpuName = "a100",
+    jobs: take.Workers = None,
     time_limit: Annotated[float, typer.Option(help="Time limit per module, in seconds.", metavar="S")] = 60.0,
     static_limit: Annotated[
         float, typer.Option(help="Part of --time-limit for static predictions, in seconds.", metavar="S")
     ] = 15.0,
     memory_limit: Annotated[float, typer.Option(help="Memory limit per module, in GiB.", metavar="GIB")] = 4.0,
-    define: Defines = None,
-    include: Includes = None,
-    std: Annotated[str | None, typer.Option(help="C++ standard, such as c++17.")] = None,
-    compiler_option: CompilerOptions = None,
+    define: take.Defines = None,
+    include: take.Includes = None,
+    std: take.Std = None,
+    compiler_option: take.CompilerOptions = None,
     rows: Annotated[
         str | None,
         typer.Option(help="Save each row to this file; interrupted runs resume from it.", metavar="FILE"),
     ] = None,
-    json: Json = False,
+    json: take.Json = False,
 ) -> int:
     """Analyse every module in a folder, each in its own process.
 
     Exit status 1 if a module compiled but could not be analysed.
     """
-    import os
-
     from ..experiments.corpus import Settings, run_corpus
-    from ..report.text import json_text
     from ..report.validation import print_corpus
 
     check_positive(time_limit, "--time-limit")
@@ -69,7 +66,7 @@ def corpus_command(
             Path(folder), gpu=gpu, settings=settings, on_row=on_row, rows_file=Path(rows) if rows else None
         )
     if json:
-        sys.stdout.write(json_text(report.to_dict()))
+        print_json(report.to_dict())
     else:
         print_corpus(report)
     return 0 if report.all_analysed else 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,8 @@ import typer
 
 from . import options as take
 from .groups import LaunchOptions
-from .options import parse_blocks, parse_clock, read_stdin
+from .options import kernel_source, parse_blocks, parse_clock
+from .output import print_json, print_text
 from .progress import stages
 
 
@@ -34,25 +34,14 @@ def counts_command(
     from ..analysis.request import Options
 
     with stages() as on_stage:
-        result = count(
-            read_stdin() if kernel == "-" else Path(kernel),
-            gpu=gpu,
-            **launch.given(),
-            options=Options(
-                clock_mhz=parse_clock(clock), warm_l2=warm_l2, blocks=parse_blocks(blocks), on_stage=on_stage
-            ),
-        )
+        options = Options(clock_mhz=parse_clock(clock), warm_l2=warm_l2, blocks=parse_blocks(blocks), on_stage=on_stage)
+        result = count(kernel_source(kernel), gpu=gpu, **launch.given(), options=options)
     if json:
-        from ..report.text import json_text
+        print_json(result.to_dict())
+    else:
+        from ..report.text import render_counts, render_meanings
 
-        sys.stdout.write(json_text(result.to_dict()))
-        return
-    from rich.console import Console
-
-    from ..report.text import render_counts, render_meanings
-
-    text = render_meanings(result) if explain else render_counts(result)
-    Console(highlight=False).print(text, soft_wrap=True, markup=False)
+        print_text(render_meanings(result) if explain else render_counts(result))
 
 
 # `drywarp import-ncu`: convert a profiler's export to drywarp's profile format.
@@ -69,22 +58,15 @@ def import_ncu_command(
     json: take.Json = False,
 ) -> None:
     """Read a profiler's export: launches, times and metrics in base units."""
-    from ..frontends.profiles.measured_file import read_measured, write_measured
+    from ..frontends.profiles import read_measured, write_measured
 
     imported = read_measured(Path(report))
     if output is not None:
         write_measured(imported, Path(output))
+    from ..report.advice import imported_dict, render_imported
+
     if json:
-        from ..report.advice import imported_dict
-        from ..report.text import json_text
-
-        sys.stdout.write(json_text(imported_dict(imported)))
-        return
-    from rich.console import Console
-
-    from ..report.advice import render_imported
-
-    console = Console(highlight=False)
-    console.print(render_imported(imported), soft_wrap=True, markup=False)
-    source = report if output is None else output
-    console.print(f"next: drywarp analyze KERNEL --profile {source}", soft_wrap=True, markup=False)
+        print_json(imported_dict(imported))
+    else:
+        print_text(render_imported(imported))
+        print_text(f"next: drywarp analyze KERNEL --profile {report if output is None else output}")

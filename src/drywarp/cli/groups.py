@@ -18,7 +18,31 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LaunchOptions:
+class CompilerFlags:
+    """How to compile a source."""
+
+    PANEL: ClassVar = "Compiler"
+
+    define: take.Defines = None
+    include: take.Includes = None
+    std: take.Std = None
+    max_registers: take.MaxRegisters = None
+    compiler_option: take.CompilerOptions = None
+    use_fast_math: take.FastMath = False
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The options that have none of their own here, in nvcc's spelling."""
+        return (*(self.compiler_option or ()), *(["--use_fast_math"] if self.use_fast_math else []))
+
+    @property
+    def macros(self) -> dict[str, str]:
+        """The macros defined with -D."""
+        return pairs(self.define, "-D", value_needed=False)
+
+
+@dataclass(frozen=True)
+class LaunchOptions(CompilerFlags):
     """The kernel within its file, how to compile it, and how to launch it."""
 
     PANEL: ClassVar = "Kernel and launch"
@@ -31,12 +55,6 @@ class LaunchOptions:
     const: take.Constants = None
     shared: take.Shared = None
     cluster: take.Cluster = None
-    define: take.Defines = None
-    include: take.Includes = None
-    std: take.Std = None
-    max_registers: take.MaxRegisters = None
-    compiler_option: take.CompilerOptions = None
-    use_fast_math: take.FastMath = False
     config: take.Config = None
 
     def given(self) -> dict[str, Any]:
@@ -53,19 +71,9 @@ class LaunchOptions:
             "includes": tuple(self.include or ()),
             "std": self.std,
             "max_registers": self.max_registers,
-            "compiler_options": self.compiler_options,
+            "compiler_options": self.others,
             "config": self.config,
         }
-
-    @property
-    def compiler_options(self) -> tuple[str, ...]:
-        """The options for the compiler, in nvcc's spelling."""
-        return (*(self.compiler_option or ()), *(["--use_fast_math"] if self.use_fast_math else []))
-
-    @property
-    def macros(self) -> dict[str, str]:
-        """The macros defined with -D."""
-        return pairs(self.define, "-D", value_needed=False)
 
     @property
     def stated(self) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,8 @@ import typer
 
 from ..errors import UsageError
 from . import options as take
+from .groups import CompilerFlags
+from .output import print_json, print_text
 from .progress import stages
 
 if TYPE_CHECKING:
@@ -40,15 +41,11 @@ def gpus_command(
     if add is not None or remove is not None:
         _change_own(add, remove, json)
         return
-    from ..report.text import json_text
-
     shown, told = _compared(compare) if compare is not None else _known_gpus(name)
     if json:
-        sys.stdout.write(json_text(told()))
-        return
-    from rich.console import Console
-
-    Console(highlight=False).print(shown(), soft_wrap=True)
+        print_json(told())
+    else:
+        print_text(shown())
 
 
 def _known_gpus(name: str | None) -> tuple[Callable[[], Text], Callable[[], dict[str, Any]]]:
@@ -78,7 +75,6 @@ def _change_own(add: str | None, remove: str | None, json: bool) -> None:
     """Add or remove one of the user's own GPUs, and report it."""
     from ..hardware import add_gpu, remove_gpu
     from ..report.gpus import gpu_dict, gpu_removed_dict
-    from ..report.text import json_text
     from ..support.folders import own_gpu_folder
 
     if add is not None:
@@ -87,7 +83,7 @@ def _change_own(add: str | None, remove: str | None, json: bool) -> None:
     else:
         path = remove_gpu(str(remove))
         line, told = f"{path.stem}: removed from {path.parent}", gpu_removed_dict(path.stem)
-    sys.stdout.write(json_text(told)) if json else typer.echo(line)
+    print_json(told) if json else typer.echo(line)
 
 
 # `drywarp workloads`: the packaged abstract kernels.
@@ -99,17 +95,13 @@ def workloads_command(
 ) -> None:
     """List the packaged abstract kernels with their settings, or describe one."""
     from ..report.gpus import render_workload, render_workloads, workloads_dict
-    from ..report.text import json_text
     from ..workload.abstract import read_workload, workload_names
 
     files = [read_workload(known) for known in (workload_names() if name is None else [name])]
     if json:
-        sys.stdout.write(json_text(workloads_dict(files)))
-        return
-    from rich.console import Console
-
-    text = render_workloads(files) if name is None else render_workload(files[0])
-    Console(highlight=False).print(text, soft_wrap=True)
+        print_json(workloads_dict(files))
+    else:
+        print_text(render_workloads(files) if name is None else render_workload(files[0]))
 
 
 # `drywarp explain`: what an advice rule detects, and how to fix it; what a stall reason or a limit means.
@@ -124,11 +116,11 @@ def explain_command(
 ) -> None:
     """Explain an advice rule, a stall reason or a limiter: what it means, and what to change; or list all of them."""
     from ..analysis.advice.rules import explained, meanings, rule_texts
-    from ..report.text import explained_dict, json_text, render_explained, render_names
+    from ..report.text import explained_dict, render_explained, render_names
 
     found: Sequence[RuleText | Meaning] = [*rule_texts(), *meanings()] if name is None else explained(name)
     if json:
-        sys.stdout.write(json_text(explained_dict(found)))
+        print_json(explained_dict(found))
     else:
         typer.echo(render_names(rule_texts(), meanings()) if name is None else render_explained(found))
 
@@ -145,24 +137,16 @@ def list_command(
     entry: Annotated[
         str | None, typer.Option(help="Show only this kernel, or this template's instances.", metavar="NAME")
     ] = None,
-    define: take.Defines = None,
-    include: take.Includes = None,
-    std: take.Std = None,
-    max_registers: take.MaxRegisters = None,
-    compiler_option: take.CompilerOptions = None,
-    use_fast_math: take.FastMath = False,
+    build: CompilerFlags,
     json: take.Json = False,
 ) -> None:
     """List the kernels of a file: signature, registers, shared memory, spills, and a command that analyses each."""
     from ..analysis.listing import list_kernels
-    from ..frontends.cuda.options import CudaOptions
+    from ..frontends.cuda import CudaOptions
     from ..report.terminal import listing_dict, render_listing
-    from ..report.text import json_text
 
-    macros = take.pairs(define, "-D", value_needed=False)
-    others = (*(compiler_option or ()), *(["--use_fast_math"] if use_fast_math else []))
-    options = CudaOptions(macros, tuple(include or ()), std, max_registers, others)
+    options = CudaOptions(build.macros, tuple(build.include or ()), build.std, build.max_registers, build.others)
     with stages() as on_stage:
         on_stage(f"reading {file}")
         found = list_kernels(Path(file), gpu=gpu, entry=entry, options=options)
-    typer.echo(render_listing(found)) if not json else sys.stdout.write(json_text(listing_dict(found)))
+    print_json(listing_dict(found)) if json else typer.echo(render_listing(found))

@@ -78,11 +78,11 @@ VERBS = {
         "Predict a kernel's time on every GPU and rank them; compiles and emulates once per architecture.",
     ),
     "benefits": (
-        "compare",
+        "benefits",
         "Show GPUPerf's potential benefits of several kernels in one chart, and each one's gain over the previous.",
     ),
     "serve": (
-        "analyze",
+        "serve",
         "Serve a local web page: paste a kernel, vary occupancy, λ and Λ; see time, curve and execution profile.",
     ),
     "calibrate": (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UsageError
+from . import options as take
 from .progress import rated, resumable
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def measure_command(
             metavar="NAME",
         ),
     ] = None,
-    device: Annotated[int, typer.Option(help="Device index of the GPU, as numbered by the driver.", min=0)] = 0,
+    device: take.DeviceIndex = 0,
     simulated: Annotated[
         str | None,
         typer.Option(help="Instead of a real GPU: drywarp's prediction for this GPU, with noise.", metavar="NAME|FILE"),

@@ -19,8 +19,10 @@ from ..support import folders as time_box
 # Parsers from option values as typed to the API's types.
 
 
-def read_stdin() -> str:
-    """CUDA C++ or PTX from standard input. Raises UsageError if it is not text."""
+def kernel_source(name: str) -> str | Path:
+    """The path of a kernel's file, or for ``-`` the text on standard input. Raises UsageError if that is not text."""
+    if name != "-":
+        return Path(name)
     try:
         return sys.stdin.buffer.read().decode("utf-8") + "\n"
     except UnicodeDecodeError:
@@ -109,21 +111,7 @@ def launch_values(text: str | None, option: str) -> dict[str, Any]:
         return {}
     from ..frontends.loaded import launch_options
 
-    said = launch_options(text, option)
-    values: dict[str, Any] = {
-        "entry": said.entry,
-        "grid": said.grid,
-        "block": said.block,
-        "shared": None if said.shared is None else int(said.shared),
-        "cluster": said.cluster,
-        "std": said.std,
-        "config": said.config,
-        "args": said.arguments,
-        "constants": said.constants,
-        "defines": said.defines,
-        "compiler_options": tuple(said.compiler_options),
-    }
-    return {key: value for key, value in values.items() if value not in (None, {})}
+    return launch_options(text, option).stated()
 
 
 def parse_trips(texts: list[str] | None) -> dict[str, int]:
@@ -327,6 +315,8 @@ Jobs = Annotated[
         callback=_use_threads,
     ),
 ]
+Workers = Annotated[int | None, typer.Option(help="Parallel workers (default: all cores).", min=1)]
+DeviceIndex = Annotated[int, typer.Option(help="Device index of the GPU, as numbered by the driver.", min=0)]
 Advice = Annotated[
     bool,
     typer.Option("--advice", help="Show every what-if, including recompilation: registers, block size, unrolling."),

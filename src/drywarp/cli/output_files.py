@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UsageError
+from ..support.folders import write_file
+from .output import check_theme
 
 if TYPE_CHECKING:
     from ..analysis.result import Analysis
 
-
-# Figures on the command line: checked before any expensive work, written once the result is available.
 FigureFiles = Annotated[
     list[str] | None,
     typer.Option(
@@ -23,8 +23,9 @@ FigureFiles = Annotated[
         metavar="NAME=FILE.svg|FILE.png",
     ),
 ]
-FigureTheme = Annotated[str | None, typer.Option(help="Theme for --figure and --plot.", metavar="light|dark")]
-Plot = Annotated[str | None, typer.Option(help="Plot the result.", metavar="FILE.svg|FILE.png")]
+PROFILE_EVENTS = 100_000
+"""Default number of instructions in the execution profile of HTML reports and figures."""
+FEWEST_TRACE_EVENTS = 1000
 
 
 @dataclass(frozen=True)
@@ -72,38 +73,6 @@ class Figures:
             write(answer.figure(name, theme=self.theme or "light"), path, "--figure")
 
 
-def check_plot(plot: str | None, theme: str | None) -> None:
-    """Raise UsageError if `--plot` cannot be written, before any expensive work."""
-    from ..report.figures import check_place
-
-    check_theme(theme, plot is not None, "--plot FILE")
-    if plot is not None:
-        check_place(Path(plot), "--plot")
-
-
-def write_plot(result: Any, plot: str | None, theme: str | None) -> None:
-    """Draw a result's figure and write it."""
-    from ..report.figures import write
-
-    if plot is not None:
-        write(result.figure(theme=theme or "light"), Path(plot), "--plot")
-
-
-def check_theme(theme: str | None, used: bool, option: str) -> None:
-    """Raise UsageError for an unknown theme, or for a theme without a figure."""
-    from ..report.figures.theme import theme_named
-
-    if theme is not None:
-        theme_named(theme)
-        if not used:
-            raise UsageError(f"--figure-theme requires {option}")
-
-
-PROFILE_EVENTS = 100_000
-"""Default number of instructions in the execution profile of HTML reports and figures."""
-FEWEST_TRACE_EVENTS = 1000
-
-
 @dataclass(frozen=True)
 class OutputFiles:
     """The options `--trace`, `--html`, `--figure` and `--events`. Unusable paths are rejected first."""
@@ -148,12 +117,9 @@ class OutputFiles:
             count = write_trace(result, self.trace)
             said += [f"{count:,} events in {self.trace}: open it at https://ui.perfetto.dev"]
         if self.html is not None:
-            from ..report.html import html_page
+            from ..report.html.page import html_page
 
-            try:
-                Path(self.html).write_text(html_page(result), encoding="utf-8")
-            except OSError as error:
-                raise UsageError(f"--html {self.html}: cannot be written ({error.strerror})") from None
+            write_file(Path(self.html), html_page(result), "--html")
             said.append(f"report in {self.html}: open it in a browser")
         self.figures.write(result)
         return said + [f"{name} figure in {path}" for name, path in self.figures.wanted]

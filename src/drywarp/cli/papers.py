@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,11 +12,15 @@ from ..errors import UsageError
 from . import options as take
 from .groups import ClockOptions, LaunchOptions
 from .options import pairs, parse_blocks, parse_occupancies, parse_trips
-from .output_files import FigureTheme, Plot, check_plot, check_theme
+from .output import FigureTheme, Plot, check_plot, check_theme, named_figures, print_json, print_text
 from .progress import stages
 
-if TYPE_CHECKING:
-    from ..models.comparison import Comparison
+AbstractGpu = Annotated[
+    str | None, typer.Option(help="A GPU, or a GPU file (.toml) (default: the abstract kernel's own, else a100).")
+]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting of the abstract kernel.", metavar="NAME=VALUE")
+]
 
 
 def models_command(
@@ -28,13 +31,9 @@ def models_command(
         ),
     ],
     *,
-    gpu: Annotated[
-        str | None, typer.Option(help="A GPU, or a GPU file (.toml) (default: the abstract kernel's own, else a100).")
-    ] = None,
+    gpu: AbstractGpu = None,
     occupancy: take.Occupancies = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of an abstract kernel.", metavar="NAME=VALUE")
-    ] = None,
+    set_: Settings = None,
     runs: Annotated[
         int | None,
         typer.Option(
@@ -66,8 +65,10 @@ def models_command(
     from ..analysis.every_model import compare_models
     from ..analysis.request import Options
     from ..analysis.without_data import always_static
+    from ..report import figures
 
-    drawn = _term_figures(figure, figure_theme)
+    drawn = named_figures(figure, figures.OF_COMPARISONS)
+    check_theme(figure_theme if drawn else None, True, "--figure NAME=FILE")
     check_plot(plot, None if drawn and plot is None else figure_theme)
     if trip and not static and not (gpu and always_static(gpu)):
         raise UsageError("--trip requires --static")
@@ -92,44 +93,15 @@ def models_command(
             **launch.given(),
         )
     if plot is not None:
-        from ..report.figures import models, write
-
-        write(models(result, theme=figure_theme or "light"), Path(plot), "--plot")
+        figures.write(figures.models(result, theme=figure_theme or "light"), Path(plot), "--plot")
     for name, path in drawn:
-        from ..report import figures
-
         figures.write(getattr(figures, name)(result, theme=figure_theme or "light"), path, "--figure")
-    _print(result, json, inputs)
+    from ..report.models import comparison_dict, render_comparison
 
-
-def _term_figures(texts: list[str] | None, theme: str | None) -> list[tuple[str, Path]]:
-    """The figures of terms, all checked before anything is computed. Raises UsageError."""
-    wanted = []
-    for text in texts or ():
-        from ..report.figures import OF_COMPARISONS, check_place
-
-        name, equals, file = text.partition("=")
-        if not (equals and file and name in OF_COMPARISONS):
-            raise UsageError(f"--figure {text!r}: expected NAME=FILE with one of {', '.join(OF_COMPARISONS)}")
-        check_place(Path(file), "--figure")
-        wanted.append((name, Path(file)))
-    if wanted:
-        check_theme(theme, True, "--figure NAME=FILE")
-    return wanted
-
-
-def _print(result: Comparison, json: bool, inputs: bool) -> None:
     if json:
-        from ..report.models import comparison_dict
-        from ..report.text import json_text
-
-        sys.stdout.write(json_text(comparison_dict(result)))
-        return
-    from rich.console import Console
-
-    from ..report.models import render_comparison
-
-    Console(highlight=False).print(render_comparison(result, inputs), soft_wrap=True)
+        print_json(comparison_dict(result))
+    else:
+        print_text(render_comparison(result, inputs))
 
 
 # `drywarp profile`: what one SM issues when.
@@ -142,14 +114,10 @@ def profile_command(
         str, typer.Argument(help="A workload listed by `drywarp workloads`, or an abstract kernel (.toml).")
     ],
     *,
-    gpu: Annotated[
-        str | None, typer.Option(help="A GPU, or a GPU file (.toml) (default: the abstract kernel's own, else a100).")
-    ] = None,
+    gpu: AbstractGpu = None,
     warps: Annotated[int | None, typer.Option(help="Warps per SM at a time (default: the most that fit).")] = None,
     policy: take.Scheduler = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the abstract kernel.", metavar="NAME=VALUE")
-    ] = None,
+    set_: Settings = None,
     runs: Annotated[
         int, typer.Option(help="Run this many times the resident warps, replacing each that finishes.", min=1)
     ] = 1,
@@ -165,7 +133,6 @@ def profile_command(
     """The execution profile of an abstract kernel: when each instruction of each warp issues on one SM."""
     from ..analysis.every_model import profile_abstract
     from ..report.execution_profile import profile_dict, profile_page, render_profile
-    from ..report.text import json_text
 
     check_plot(plot, figure_theme)
     if by not in ("subsystem", "warp"):
@@ -187,7 +154,7 @@ def profile_command(
     if html is not None:
         Path(html).write_text(profile_page(result), encoding="utf-8")
     if json:
-        sys.stdout.write(json_text(profile_dict(result, first)))
+        print_json(profile_dict(result, first))
     else:
         width = shutil.get_terminal_size((100, 24)).columns
         typer.echo(render_profile(result, by=order, first=first, width=width))
@@ -215,15 +182,12 @@ def cusp_command(
     """Needed occupancy over arithmetic intensity, from every model that defines it (Volkov's cusp)."""
     from ..models.cusp import cusp
     from ..report.cusp import cusp_dict, render_cusp
-    from ..report.text import json_text
 
     result = cusp(gpu, partner=with_, alphas=parse_alphas(alpha) if alpha else None, share=share)
     if json:
-        sys.stdout.write(json_text(cusp_dict(result)))
-        return
-    from rich.console import Console
-
-    Console(highlight=False).print(render_cusp(result), soft_wrap=True)
+        print_json(cusp_dict(result))
+    else:
+        print_text(render_cusp(result))
 
 
 def parse_alphas(text: str) -> list[float]:
@@ -260,9 +224,8 @@ def reproduce_command(
     figure_theme: FigureTheme = None,
 ) -> int:
     """Recompute the numbers published in the papers; exit status 1 if any is not reproduced."""
-    from ..experiments.reproduce.row import left_out, reproduce, totals
+    from ..experiments.reproduce import left_out, reproduce, totals
     from ..report.models import render_reproduction, reproduction_dict, reproduction_markdown
-    from ..report.text import json_text
 
     if json and markdown:
         raise UsageError("--json and --markdown: expected only one of them")
@@ -274,27 +237,18 @@ def reproduce_command(
         return 0
     rows = reproduce()
     if json:
-        sys.stdout.write(json_text(reproduction_dict(rows, left_out())))
+        print_json(reproduction_dict(rows, left_out()))
     elif markdown:
-        sys.stdout.write(reproduction_markdown(rows, left_out()))
+        typer.echo(reproduction_markdown(rows, left_out()), nl=False)
     else:
-        from rich.console import Console
-
-        Console(highlight=False).print(render_reproduction(rows), soft_wrap=True)
+        print_text(render_reproduction(rows))
     return 1 if totals(rows)["failed"] else 0
 
 
 def _draw_figures(texts: list[str], theme: str) -> None:
     """Draw figures of the papers, all checked before the first is drawn. Raises UsageError."""
     from ..experiments.reproduce.figures import FIGURES, paper_figure
-    from ..report.figures import check_place, papers_figure, write
+    from ..report.figures import papers_figure, write
 
-    wanted = []
-    for text in texts:
-        name, equals, file = text.partition("=")
-        if not (equals and file and name in FIGURES):
-            raise UsageError(f"--figure {text!r}: expected NUMBER=FILE with one of {', '.join(FIGURES)}")
-        check_place(Path(file), "--figure")
-        wanted.append((name, Path(file)))
-    for name, path in wanted:
+    for name, path in named_figures(texts, FIGURES, "NUMBER=FILE"):
         write(papers_figure(paper_figure(name), theme=theme), path, "--figure")

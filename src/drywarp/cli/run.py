@@ -13,12 +13,8 @@ import typer
 
 from ..errors import UsageError
 from . import options as take
+from .groups import CompilerFlags
 from .options import parse_clock
-
-Devices = Annotated[int, typer.Option(help="Number of these GPUs that the program sees.", metavar="N", min=1, max=16)]
-VirtualClock = Annotated[
-    bool, typer.Option("--virtual-clock", help="Make the host's clocks show predicted time instead of emulation time.")
-]
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,6 @@ class WhichLaunches:
         int | None,
         typer.Option(help="Predict at most N launches, like ncu --launch-count.", metavar="N", min=1),
     ] = None
-
     predictions: Annotated[
         int | None,
         typer.Option(
@@ -89,15 +84,15 @@ def run_command(
     *,
     which: WhichLaunches,
     gpu: take.GpuName = "a100",
-    devices: Devices = 1,
+    devices: Annotated[
+        int, typer.Option(help="Number of these GPUs that the program sees.", metavar="N", min=1, max=16)
+    ] = 1,
     clock: take.Clock = None,
-    virtual_clock: VirtualClock = False,
-    define: take.Defines = None,
-    include: take.Includes = None,
-    std: take.Std = None,
-    max_registers: take.MaxRegisters = None,
-    compiler_option: take.CompilerOptions = None,
-    use_fast_math: take.FastMath = False,
+    virtual_clock: Annotated[
+        bool,
+        typer.Option("--virtual-clock", help="Make the host's clocks show predicted time instead of emulation time."),
+    ] = False,
+    build: CompilerFlags,
     jobs: take.Jobs = None,
     check: Annotated[
         bool,
@@ -125,21 +120,24 @@ def run_command(
     The program runs with your permissions; the report goes to standard error.
     Exit status: the program's, or 1 if that is 0 and --check found something.
     """
-    _check_folders(output, json, html, trace)
-    from ..frontends.cuda.options import CudaOptions
+    for name in filter(None, (output, json, html, trace)):
+        if not Path(name).absolute().parent.is_dir():
+            raise UsageError(f"{name}: its folder does not exist")
+    from ..frontends.cuda import CudaOptions
     from ..program.launches import quiet_options
     from ..program.server import ProgramRequest, run_program
-    from ..report.program import render_program, write_program_trace
+    from ..report.html.page import program_page
+    from ..report.program import render_program
     from ..report.text import json_text
+    from ..report.trace import write_program_trace
 
-    own = CudaOptions(take.pairs(define, "-D", value_needed=False), tuple(include or ()), std, max_registers).flags()
-    build = [*own, *(["--use_fast_math"] if use_fast_math else []), *shlex.split(" ".join(compiler_option or ()))]
+    own = CudaOptions(build.macros, tuple(build.include or ()), build.std, build.max_registers).flags()
     request = ProgramRequest(
         tuple(command),
         gpu,
         quiet_options(clock_mhz=parse_clock(clock)),
         virtual_clock=virtual_clock,
-        build=tuple(build),
+        build=(*own, *shlex.split(" ".join(build.others))),
         keep=Path(keep) if keep else None,
         behind=html is not None,
         check=check,
@@ -147,23 +145,14 @@ def run_command(
         **which.settings(),
     )
     run = run_program(request)
-    text = render_program(run)
     if json:
         Path(json).write_text(json_text(run.to_dict()), encoding="utf-8")
     if html:
-        from ..report.html.page import program_page
-
         Path(html).write_text(program_page(run), encoding="utf-8")
     if trace:
         write_program_trace(run, Path(trace))
     if output:
-        Path(output).write_text(text, encoding="utf-8")
+        Path(output).write_text(render_program(run), encoding="utf-8")
     else:
-        sys.stderr.write(f"\n{text}")
+        sys.stderr.write(f"\n{render_program(run)}")
     return run.exit_status
-
-
-def _check_folders(*names: str | None) -> None:
-    for name in filter(None, names):
-        if not Path(name).absolute().parent.is_dir():
-            raise UsageError(f"{name}: its folder does not exist")

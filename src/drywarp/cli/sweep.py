@@ -12,7 +12,7 @@ import typer
 from ..errors import UsageError
 from . import options as take
 from .options import check_positive
-from .output_files import FigureTheme, check_theme
+from .output import FigureTheme, check_theme, named_figures, print_json, print_text
 from .progress import SILENT_S, rated, resumable
 
 if TYPE_CHECKING:
@@ -61,16 +61,8 @@ class BenefitOptions:
         if not self.benefits:
             raise UsageError("--figure requires --benefits")
         from ..experiments.sweep import figure_names
-        from ..report.figures import check_place
 
-        known, wanted = figure_names(space), []
-        for text in self.figure:
-            name, equals, file = text.rpartition("=")
-            if not (equals and file and name in known):
-                raise UsageError(f"--figure {text!r}: expected NAME=FILE with one of {', '.join(known)}")
-            check_place(Path(file), "--figure")
-            wanted.append((name, Path(file)))
-        return wanted
+        return named_figures(self.figure, figure_names(space))
 
     def draw(self, found: SweepResult, wanted: list[tuple[str, Path]]) -> None:
         """Draw and write them."""
@@ -98,7 +90,7 @@ def sweep_command(
     ] = None,
     format: Annotated[str, typer.Option(help="With --export: kernel-tuner or t4.", metavar="NAME")] = "kernel-tuner",
     best: Annotated[int, typer.Option(help="Number of best configurations to show per GPU.", min=1)] = 10,
-    jobs: Annotated[int | None, typer.Option(help="Parallel workers (default: all cores).", min=1)] = None,
+    jobs: take.Workers = None,
     scheduler: Annotated[
         str | None,
         typer.Option(help="Run predictions on this Dask scheduler's workers: tcp://host:8786.", metavar="ADDRESS"),
@@ -143,7 +135,12 @@ def sweep_command(
             on_note=lambda note: print(f"drywarp: {note}", file=sys.stderr, flush=True),
         )
     study.draw(found, drawn)
-    _show(found, prune, best, json)
+    if json:
+        print_json(found.to_dict(prune))
+    else:
+        from ..report.ranking import render_sweep
+
+        print_text(render_sweep(found, best, prune))
     if kept is not None and prune is not None:
         write_rows(Path(kept), found, found.prune(prune).rows)
     if export is not None:
@@ -156,16 +153,3 @@ def _line(row: SweepRow) -> str:
 
     said = " ".join(f"{name}={value}" for name, value in row.parameters.items())
     return f"{row.gpu} {said}: " + (f"failed: {row.reason}" if row.time_s is None else time_text(row.time_s))
-
-
-def _show(found: SweepResult, prune: float | None, best: int, json: bool) -> None:
-    if json:
-        from ..report.text import json_text
-
-        sys.stdout.write(json_text(found.to_dict(prune)))
-        return
-    from rich.console import Console
-
-    from ..report.ranking import render_sweep
-
-    Console(highlight=False).print(render_sweep(found, best, prune), soft_wrap=True)

@@ -6,14 +6,13 @@ import importlib.metadata
 import importlib.util
 import platform
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from .._version import __version__
-from ..analysis.result import SCHEMA_VERSION
+from ..analysis.result import headed
 from ..errors import DrywarpError
 from ..frontends import cache
 from ..frontends.amd.compile import compile_probe
@@ -23,6 +22,7 @@ from ..frontends.cache import tool_versions
 from ..frontends.cuda.nvrtc import compile_program
 from ..frontends.ptx.assembler import find_ptxas, ptxas_version
 from . import options as take
+from .output import print_json
 
 _PROBE = "__global__ void probe(int* out) { out[threadIdx.x] = threadIdx.x; }"
 
@@ -139,36 +139,22 @@ def healthy(parts: tuple[Part, ...]) -> bool:
 def doctor_dict(parts: tuple[Part, ...]) -> dict[str, object]:
     """The documented JSON object."""
     return {
-        "schema_version": SCHEMA_VERSION,
-        "versions": {"drywarp": __version__, **tool_versions(), **amd_tool_versions()},
+        **headed(**tool_versions(), **amd_tool_versions()),
         "healthy": healthy(parts),
-        "parts": [
-            {
-                "name": p.name,
-                "state": p.state,
-                "version": p.version,
-                "needed": p.needed,
-                "purpose": p.purpose,
-                "remedy": p.remedy,
-            }
-            for p in parts
-        ],
+        "parts": [asdict(part) for part in parts],
     }
 
 
 # `drywarp doctor`: what is installed, and what each missing part would add.
 
 
-def doctor_command(
-    json: take.Json = False,
-) -> int:
+def doctor_command(json: take.Json = False) -> int:
     """Check the installation; exit status 1 if a needed part is missing."""
     from ..report.gpus import aligned
-    from ..report.text import json_text
 
     parts = checkup()
     if json:
-        sys.stdout.write(json_text(doctor_dict(parts)))
+        print_json(doctor_dict(parts))
     else:
         rows = [[p.name, p.state, p.version, p.purpose + (f" ({p.remedy})" if p.remedy else "")] for p in parts]
         print("\n".join(aligned(rows)))
@@ -190,17 +176,13 @@ def cache_command(
     json: take.Json = False,
 ) -> None:
     """Show or clear the cache: compiled kernels, emulations, results and headers."""
-    from .._version import __version__
-    from ..analysis.result import SCHEMA_VERSION
-    from ..frontends import cache
-    from ..report.text import json_text
     from ..support.text import bytes_text
 
     held = cache.clear() if action is Action.clear else cache.usage()
     if json:
         body = {"folder": str(held.folder), "entries": held.entries, "bytes": held.bytes, "writable": held.writable}
-        head = {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}, "action": action.value}
-        sys.stdout.write(json_text({**head, **body}))
+        head = {**headed(), "action": action.value}
+        print_json({**head, **body})
         return
     done = "cleared" if action is Action.clear else "holds"
     size = bytes_text(held.bytes)

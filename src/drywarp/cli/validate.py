@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -12,7 +11,7 @@ import typer
 from ..errors import UsageError
 from . import options as take
 from .options import check_positive, pairs, parse_blocks
-from .output_files import FigureTheme, Plot, check_plot, write_plot
+from .output import FigureTheme, Plot, check_plot, print_json, print_text, write_plot
 from .progress import rated, resumable
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def validate_command(
             help="Append each row when it is done (.csv, .jsonl, .parquet); skip existing rows.", metavar="FILE"
         ),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Parallel workers (default: all cores).", min=1)] = None,
+    jobs: take.Workers = None,
     time_limit: Annotated[float, typer.Option(help="Time limit per row, in seconds.", metavar="S")] = 300.0,
     seconds: take.Seconds = None,
     scheduler: take.Scheduler = None,
@@ -199,13 +198,11 @@ def _line(row: RowResult) -> str:
 
 def _show(report: ValidationReport, worst: int, json: bool) -> None:
     if json:
-        _print_json(report.to_dict(worst))
+        print_json(report.to_dict(worst))
         return
-    from rich.console import Console
-
     from ..report.validation import render_validation
 
-    Console(highlight=False).print(render_validation(report, worst), soft_wrap=True)
+    print_text(render_validation(report, worst))
 
 
 def _compare(tables: list[str], json: bool, plot: str | None) -> None:
@@ -217,16 +214,8 @@ def _compare(tables: list[str], json: bool, plot: str | None) -> None:
 
     report: RatioReport = compare_rows(tables[0], tables[1])
     if json:
-        _print_json(report.to_dict())
+        print_json(report.to_dict())
         return
-    from rich.console import Console
-
     from ..report.validation import render_ratios
 
-    Console(highlight=False).print(render_ratios(report), soft_wrap=True)
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    from ..report.text import json_text
-
-    sys.stdout.write(json_text(value))
+    print_text(render_ratios(report))

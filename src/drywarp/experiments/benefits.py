@@ -13,8 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from .._version import __version__
-from ..analysis.result import SCHEMA_VERSION
+from ..analysis.result import headed
 from ..errors import DrywarpError, UsageError
 from ..frontends.cache import tool_versions
 from ..hardware import Gpu, load_gpu
@@ -242,8 +241,7 @@ class Benefits:
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object (docs/json.md)."""
         return {
-            "schema_version": SCHEMA_VERSION,
-            "versions": {"drywarp": __version__, **self.versions},
+            **headed(**self.versions),
             "gpu": self.gpu,
             "gpu_title": self.gpu_title,
             "gpu_hash": self.gpu_hash,

@@ -16,8 +16,8 @@ from ..kernel.kernel import Kernel
 from ..support.by_name import plugins_of
 from ..support.folders import read_bytes
 from .binary import is_binary
+from .cuda import CudaOptions
 from .cuda.compile import INLINE_NAME
-from .cuda.options import CudaOptions
 from .cuda.source import decode
 from .formats import AMD, GROUP, NVIDIA, Format, Source, formats
 from .loaded import LaunchComment, Loaded, launch_comment

@@ -23,7 +23,7 @@ from ..support.text import kernels_text
 from .binary.cubin import kernels_of
 from .binary.sass import listing_of
 from .binary.signatures import demangled, plain_name, without_parameters
-from .cuda.options import FLAG, CudaOptions
+from .cuda import FLAG, CudaOptions
 
 # The launch that a kernel file may carry in a comment, written as on the command line.
 #
@@ -34,15 +34,7 @@ from .cuda.options import FLAG, CudaOptions
 
 _LINE = re.compile(r"^\s*+(?://|\*|/\*|#)\s*+drywarp:(.*)$")
 _REPEATED = {"--arg": "arguments", "--const": "constants", "-D": "defines"}
-_SINGLE = {
-    "--grid": "grid",
-    "--block": "block",
-    "--shared": "shared",
-    "--cluster": "cluster",
-    "--entry": "entry",
-    "--std": "std",
-    "--config": "config",
-}
+_SINGLE = {f"--{name}": name for name in ("grid", "block", "shared", "cluster", "entry", "std", "config")}
 _FAST_MATH = "--use_fast_math"
 
 
@@ -66,6 +58,16 @@ class LaunchComment:
     def options(self) -> CudaOptions:
         """What it says to the compiler."""
         return CudaOptions(self.defines, std=self.std, compiler_options=self.compiler_options)
+
+    def stated(self) -> dict[str, Any]:
+        """What it states, as keyword arguments of `drywarp.analyze` and similar functions."""
+        values = {
+            **{name: getattr(self, name) for name in (*_SINGLE.values(), "constants", "defines")},
+            "args": self.arguments,
+            "shared": None if self.shared is None else int(self.shared),
+            "compiler_options": tuple(self.compiler_options),
+        }
+        return {name: value for name, value in values.items() if value not in (None, {}, ())}
 
 
 def launch_comment(text: str, origin: str) -> LaunchComment:

@@ -31,7 +31,6 @@ from math import inf
 
 from ..workload.cost import CostedWorkload
 from . import gpuperf_terms as eq
-from . import gpuperf_terms as gain
 from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, issue_cycles_of, predict_runs, repetitions, running_warps
 from .gpuperf_terms import BenefitChart
@@ -184,9 +183,9 @@ def benefits_of(workload: CostedWorkload) -> BenefitChart:
     size = inputs.parameters.get("transaction_bytes", 128.0)
     known = inputs.data_bytes is not None
     data = (inputs.data_bytes or 0.0) / size / inputs.active_sms if known else k.mem_insts * warps
-    t_fp = gain.t_fp(k.fp_insts, warps, 1, k.fp_lat, costs.itilp) if costs.itilp else 0.0
-    t_mem_min = gain.t_mem_min(data, k.avg_dram_lat, k.mwp_peak_bw) if k.mem_insts else 0.0
-    b_itilp, b_serial = gain.b_itilp(costs.w_parallel, costs.w_parallel_at_max), gain.b_serial(costs.w_serial)
+    t_fp = eq.t_fp(k.fp_insts, warps, 1, k.fp_lat, costs.itilp) if costs.itilp else 0.0
+    t_mem_min = eq.t_mem_min(data, k.avg_dram_lat, k.mwp_peak_bw) if k.mem_insts else 0.0
+    b_itilp, b_serial = eq.b_itilp(costs.w_parallel, costs.w_parallel_at_max), eq.b_serial(costs.w_serial)
     return BenefitChart(
         t_comp=costs.t_comp,
         t_mem=costs.t_mem,
@@ -194,8 +193,8 @@ def benefits_of(workload: CostedWorkload) -> BenefitChart:
         t_fp=t_fp,
         t_mem_min=t_mem_min,
         b_itilp=b_itilp,
-        b_memlp=gain.b_memlp(costs.t_mem - costs.t_overlap, t_mem_min),
-        b_fp=gain.b_fp(costs.t_comp, t_fp, b_itilp, b_serial),
+        b_memlp=eq.b_memlp(costs.t_mem - costs.t_overlap, t_mem_min),
+        b_fp=eq.b_fp(costs.t_comp, t_fp, b_itilp, b_serial),
         b_serial=b_serial,
     )
 

@@ -24,13 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import ceil, inf
+from math import inf
 
-from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
+from ..workload.cost import CostedWorkload
 from .base import Prediction, register
 from .cycles_per_run import Run, predict_runs
-from .inputs import ModelInputs, inputs_of, roof_side
+from .inputs import ModelInputs, inputs_of
 
 NO_MEMORY = "no memory instructions: MWP and CWP are undefined, and the time is that of the computations"
 
@@ -120,97 +119,3 @@ class MwpCwp:
             mwp, cwp = mwp_of(s.latency_mem, s.lambda_mem), cwp_of(s.latency_mem, s.ci, s.lambda_comp)
             notes = (f"MWP {mwp:.6g}, CWP {cwp:.6g}",)
         return predict_runs(self.name, workload, occupancies, lambda warps: cpr_of(s, warps), notes)
-
-
-# Coalesced or not, and how many transactions: Algorithms 1 and 2 of Hong and Kim, on address patterns.
-#
-# Hong and Kim, "An analytical model for a GPU architecture with memory-level and thread-level
-# parallelism awareness" (ISCA 2009), appendix. The paper applies them to an index expression in the
-# source; here they take the indices that the threads of a warp really use, so that any kernel whose
-# addresses are known can be asked. Units: indices count elements of `size` bytes from an aligned
-# array. Algorithm 1 is for compute capabilities below 1.3, Algorithm 2 from 1.3 on.
-#
-# Assumed, as the paper does: all 32 threads access, in the order of their thread indices, and the step
-# between neighbours is the same all along. A step that varies, where the paper has no derivative to
-# take, is uncoalesced in Algorithm 1; in Algorithm 2 its mean magnitude counts, and a warp that reads
-# one element, with step 0, takes one transaction where the print gives none. Left out: lanes that are
-# off, and a cap on Algorithm 2, which for large steps counts more transactions than there are threads.
-
-HALF_WARP = 16
-COALESCING_SIZES = (4, 8, 16)
-TRANSACTION_BYTES = {1: 32, 2: 64, 4: 128, 8: 128, 16: 128}
-"""Result_size of Algorithm 2 by the size of an element, in bytes."""
-
-
-def is_coalesced(indices: Sequence[int], size: int) -> bool:
-    """Algorithm 1: an element of 4, 8 or 16 bytes, steps of one, half-warps that start at a multiple of 16."""
-    starts = indices[::HALF_WARP]
-    steps = (after - before for before, after in pairwise(indices))
-    return size in COALESCING_SIZES and all(step == 1 for step in steps) and all(s % HALF_WARP == 0 for s in starts)
-
-
-def transactions_before_1_3(indices: Sequence[int], size: int, coal_per_mw: int = 1) -> int:
-    """Transactions of one access: #Coal_per_mw if Algorithm 1 finds it coalesced, else one a thread (§3.4.5)."""
-    return coal_per_mw if is_coalesced(indices, size) else len(indices)
-
-
-def transactions_from_1_3(indices: Sequence[int], size: int) -> tuple[int, int]:
-    """Algorithm 2: how many transactions, N, and of how many bytes each.
-
-    The extent in step 4 is that of 16 threads; the paper uses N as the transactions of the access.
-    """
-    if size not in TRANSACTION_BYTES:
-        raise ValueError(f"element size of {size} bytes: expected one of {sorted(TRANSACTION_BYTES)}")
-    result_size = TRANSACTION_BYTES[size]
-    count = int(any(start % HALF_WARP for start in indices[::HALF_WARP]))
-    result_increment = _step(indices[:HALF_WARP])
-    extent = ceil(result_increment * HALF_WARP * size / result_size)
-    return max(1, count + extent), result_size
-
-
-def _step(indices: Sequence[int]) -> float:
-    """The mean of |d/d(tx) Index|: its value where the step does not vary."""
-    steps = [abs(after - before) for before, after in pairwise(indices)]
-    return sum(steps) / len(steps) if steps else 0.0
-
-
-# MWP-CWP*: the MWP-CWP model with the latency of computations.
-#
-# Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance models for GPUs", §5.1:
-# Λ_app of Eq. 2 takes the place of Λ*_app in Eq. 28, and, since it is then less clear which ω is
-# occupancy-bound, CPR is the largest of the three cases (Eqs. 26, 27, 28). Units: cycles of one SM per
-# run of ω warps. Without memory instructions the last term of Eq. 28, a period that ends in a memory request, is left
-# out, and Eq. 26 is 0. The paper has two subsystems; where a kernel uses more, and for the issue limit, CPR is
-# also no less than ω / WPC_roof (Eq. 1), which two subsystems never reach. Left out: barriers beyond
-# what they add to Λ_app; that memory requests wait for each other between runs.
-
-
-def cpr_corrected(s: Symbols, warps: float, latency_app: float) -> Run:
-    """The largest of the three cases, the occupancy-bound one with Λ_app (§5.1)."""
-    cases = {"latency": latency_app, "computation": cpr_compute_bound(s, warps)}
-    if s.alpha_mem:
-        cases |= {"latency": cpr_occupancy_bound(s, warps, latency_app), "memory": cpr_memory_bound(s, warps)}
-    bound = max(cases, key=lambda name: cases[name])
-    return Run(cases[bound], bound)
-
-
-@register("mwp_cwp_corrected")
-class MwpCwpCorrected:
-    """The largest of the three cases, and never above the roof."""
-
-    name = "mwp_cwp_corrected"
-    summary = "MWP-CWP with the latency of computations, the largest of its three cases (analysis §5.1)"
-
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        inputs = inputs_of(workload)
-        s = symbols_of(inputs)
-        latency_app = inputs.latency_app - workload.launch_ticks / TICKS_PER_CYCLE
-        side = roof_side(inputs)
-
-        def run_of(warps: int) -> Run:
-            run = cpr_corrected(s, warps, latency_app)
-            roof = warps / inputs.roof
-            return run if run.cycles >= roof else Run(roof, side)
-
-        return predict_runs(self.name, workload, occupancies, run_of, (f"Λ_app {latency_app:.6g} cycles",))

@@ -13,6 +13,7 @@ may need several issue cycles (§4.7).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
@@ -129,3 +130,27 @@ class Mix:
     def memory_in_execution(self, alpha: float) -> float:
         """Memory instructions in execution at the throughput bound, §4.6."""
         return concurrency(self.latency(alpha) - alpha * self.alu_lat, self.throughput_bound(alpha))
+
+
+# The cycle counting of Volkov's worksheet, §3.6 (Tables 3.2 to 3.4), §3.8 and §6.7, in cycles and bytes of one SM: what
+# turns hardware limits into cycles per instruction. The sums over a whole workload are `throughput.demand`.
+
+
+def cycles_total(uses: Iterable[tuple[float, float]]) -> float:
+    """Cycles that a warp occupies a resource exclusively: Σ CPI · instructions, Table 3.4."""
+    return sum(cpi * instructions for cpi, instructions in uses)
+
+
+def bytes_per_cycle(gbs: float, clock_ghz: float, sm_count: float) -> float:
+    """A bandwidth of the GPU in bytes per cycle and SM, §3.6."""
+    return gbs / (clock_ghz * sm_count)
+
+
+def transfer_cycles(transferred: float, bytes_per_cycle: float) -> float:
+    """Cycles that a transfer keeps the memory system of one SM, §3.6."""
+    return transferred / bytes_per_cycle
+
+
+def transaction_latency(diverging: float, coalesced: float, transactions: float, base: float) -> float:
+    """Λ that each further transaction adds, §6.7: of an access of `transactions` over one of `base`."""
+    return (diverging - coalesced) / (transactions - base)

@@ -2,9 +2,9 @@
 
 Hong and Kim, "An analytical model for a GPU architecture with memory-level and thread-level parallelism awareness"
 (ISCA 2009): MWP and CWP with the case that they select (Figs. 21 to 23, Eqs. 5, 9, 22 to 24), CPI (Eq. 25), divergent
-branches as the sum over their paths (§6.3), Algorithms 1 and 2. Lemeire, Cornelis and Konstantinidis, "Analysis of the
-analytical performance models for GPUs", Fig. 5: the latencies of the work-flow graph's arcs over occupancy. Units:
-cycles of one SM, warps per SM.
+branches as the sum over their paths (§6.3); Algorithms 1 and 2 are in `coalescing`. Lemeire, Cornelis and
+Konstantinidis, "Analysis of the analytical performance models for GPUs", Fig. 5: the latencies of the work-flow graph's
+arcs over occupancy. Units: cycles of one SM, warps per SM.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from ..workload.cost import BlockType, CostedWorkload
 from . import mwp_cwp_2009 as hk
 from .base import NotApplicable
+from .coalescing import AccessTerm
 from .inputs import ModelInputs, inputs_of
-from .mwp_cwp import TRANSACTION_BYTES, is_coalesced, transactions_before_1_3, transactions_from_1_3
 from .mwp_cwp_2009_model import Terms as Published
 from .mwp_cwp_2009_model import run_of_warps, terms_of
 from .throughput import path_weights
@@ -51,25 +51,6 @@ class PathTerm:
     share: float
     instructions: int
     cycles: float
-
-
-@dataclass(frozen=True, slots=True)
-class AccessTerm:
-    """A memory instruction in Algorithms 1 and 2, as means over its accesses.
-
-    `instruction` is its index in the kernel, `line` its source line (0: unknown), `size` the bytes of an element.
-    `coalesced` is the share of accesses that Algorithm 1 finds coalesced, `before_1_3` and `from_1_3` are the
-    transactions of compute capabilities below and from 1.3, and `transaction_bytes` is Algorithm 2's size of one.
-    Accesses with some lanes off are left out, as the algorithms take 32 threads.
-    """
-
-    instruction: int
-    line: int
-    size: int
-    coalesced: float
-    before_1_3: float
-    from_1_3: float
-    transaction_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,22 +132,3 @@ def arcs_over(inputs: ModelInputs, occupancies: Sequence[int]) -> tuple[Arc, ...
             old, new = (tuple(getattr(each, name)[number] for each in series) for series in (published, corrected))
             found.append(Arc(number, node.kind, arc, old, new))
     return tuple(found)
-
-
-def coalescing(
-    instruction: int, line: int, size: int, accesses: Sequence[tuple[Sequence[int], int]]
-) -> AccessTerm | None:
-    """Algorithms 1 and 2 on a memory instruction's accesses: the 32 threads' indices, and how often.
-
-    None without accesses, or for a size that Algorithm 2 does not know.
-    """
-    times = sum(count for _, count in accesses)
-    if not times or size not in TRANSACTION_BYTES:
-        return None
-    sums = [0.0, 0.0, 0.0]
-    for indices, count in accesses:
-        sums[0] += count * is_coalesced(indices, size)
-        sums[1] += count * transactions_before_1_3(indices, size)
-        sums[2] += count * transactions_from_1_3(indices, size)[0]
-    coalesced, before, since = (each / times for each in sums)
-    return AccessTerm(instruction, line, size, coalesced, before, since, TRANSACTION_BYTES[size])

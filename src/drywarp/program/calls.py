@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 from ..hardware import Gpu
 from ..kernel.kernel import Kernel
+from ..support.folders import packaged_rows
 from . import properties as cuda
 from .deferred import Deferred, Step
 from .heap import Allocation, Heap
@@ -117,53 +120,12 @@ def request(method: Call) -> Call:
     return method
 
 
-_ERRORS = {
-    0: ("cudaSuccess", "no error"),
-    1: ("cudaErrorInvalidValue", "invalid argument"),
-    2: ("cudaErrorMemoryAllocation", "out of memory"),
-    3: ("cudaErrorInitializationError", "initialization error"),
-    9: ("cudaErrorInvalidConfiguration", "invalid configuration argument"),
-    12: ("cudaErrorInvalidPitchValue", "invalid pitch argument"),
-    13: ("cudaErrorInvalidSymbol", "invalid device symbol"),
-    17: ("cudaErrorInvalidDevicePointer", "invalid device pointer"),
-    18: ("cudaErrorInvalidTexture", "invalid texture reference"),
-    20: ("cudaErrorInvalidChannelDescriptor", "invalid channel descriptor"),
-    21: ("cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"),
-    35: ("cudaErrorInsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version"),
-    52: ("cudaErrorMissingConfiguration", "__global__ function call is not configured"),
-    98: ("cudaErrorInvalidDeviceFunction", "invalid device function"),
-    100: ("cudaErrorNoDevice", "no CUDA-capable device is detected"),
-    101: ("cudaErrorInvalidDevice", "invalid device ordinal"),
-    200: ("cudaErrorInvalidKernelImage", "device kernel image is invalid"),
-    209: ("cudaErrorNoKernelImageForDevice", "no kernel image is available for execution on the device"),
-    217: ("cudaErrorPeerAccessUnsupported", "peer access is not supported between these two devices"),
-    400: ("cudaErrorInvalidResourceHandle", "invalid resource handle"),
-    500: ("cudaErrorSymbolNotFound", "named symbol not found"),
-    600: ("cudaErrorNotReady", "device not ready"),
-    700: ("cudaErrorIllegalAddress", "an illegal memory access was encountered"),
-    701: ("cudaErrorLaunchOutOfResources", "too many resources requested for launch"),
-    702: ("cudaErrorLaunchTimeout", "the launch timed out and was terminated"),
-    704: ("cudaErrorPeerAccessAlreadyEnabled", "peer access is already enabled"),
-    705: ("cudaErrorPeerAccessNotEnabled", "peer access has not been enabled"),
-    710: ("cudaErrorAssert", "device-side assert triggered"),
-    712: ("cudaErrorHostMemoryAlreadyRegistered", "part or all of the requested memory range is already mapped"),
-    713: ("cudaErrorHostMemoryNotRegistered", "pointer does not correspond to a registered memory region"),
-    715: ("cudaErrorIllegalInstruction", "an illegal instruction was encountered"),
-    716: ("cudaErrorMisalignedAddress", "misaligned address"),
-    719: ("cudaErrorLaunchFailure", "unspecified launch failure"),
-    720: ("cudaErrorCooperativeLaunchTooLarge", "too many blocks in cooperative launch"),
-    801: ("cudaErrorNotSupported", "operation not supported"),
-    900: ("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"),
-    901: ("cudaErrorStreamCaptureInvalidated", "operation failed due to a previous error during capture"),
-    910: (
-        "cudaErrorGraphExecUpdateFailure",
-        "the graph update was not performed because it included changes which"
-        " violated constraints specific to instantiated graph update",
-    ),
-    999: ("cudaErrorUnknown", "unknown error"),
-}
+@cache
+def _errors() -> dict[int, tuple[str, str]]:
+    rows = packaged_rows(Path(__file__).with_name("errors.csv"))
+    return {int(row["code"]): (row["name"], row["text"]) for row in rows}
 
 
 def error_text(code: int) -> tuple[str, str]:
     """CUDA's name and description of an error code."""
-    return _ERRORS.get(code, (f"cudaError {code}", "unrecognized error code"))
+    return _errors().get(code, (f"cudaError {code}", "unrecognized error code"))

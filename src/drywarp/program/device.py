@@ -11,7 +11,6 @@ from .calls import REQUESTS, Answer, Numbers, error_text, request
 from .code_calls import CodeCalls
 from .memory_calls import MemoryCalls
 from .order_calls import OrderCalls
-from .timeline import Stream
 
 DRIVER_VERSION = 13000
 
@@ -134,30 +133,6 @@ class Device(CodeCalls, MemoryCalls, OrderCalls):
     def _unsupported(self, n: Numbers, data: bytes) -> Answer:
         self.said.unmodelled[data.decode()] += 1
         return Answer(cuda.NOT_SUPPORTED)
-
-    @request
-    def _stream_create(self, n: Numbers, data: bytes) -> Answer:
-        handle = self.timeline.handle()
-        self.timeline.streams[handle] = Stream(not n[0] & 1, n[1], self.timeline.host, device=self.device)
-        return Answer(values=(handle,))
-
-    @request
-    def _stream_destroy(self, n: Numbers, data: bytes) -> Answer:
-        return Answer(cuda.SUCCESS if self.timeline.stream(n[0]) else cuda.INVALID_HANDLE)
-
-    @request
-    def _stream_flags(self, n: Numbers, data: bytes) -> Answer:
-        stream = self.timeline.stream(n[0])
-        return (
-            Answer(values=(int(not stream.blocking), stream.priority, stream.device))
-            if stream
-            else Answer(cuda.INVALID_HANDLE)
-        )
-
-    @request
-    def _capture_state(self, n: Numbers, data: bytes) -> Answer:
-        graph = self.capturing.get(n[0])
-        return Answer(values=(1, graph.handle) if graph else (0,))
 
 
 _ALWAYS = frozenset(

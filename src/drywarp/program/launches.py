@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ..analysis.emulation_cache import CacheEntry
+from ..analysis.fits import occupancy_of
 from ..analysis.prepare import LoadedKernel, cost, execute, serve_memory
-from ..analysis.prepared import occupancy_of
 from ..analysis.request import Options
 from ..analysis.result import Analysis
 from ..analysis.stages import answer_prepared

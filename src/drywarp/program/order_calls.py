@@ -14,6 +14,30 @@ class OrderCalls(State):
     """Handles these calls."""
 
     @request
+    def _stream_create(self, n: Numbers, data: bytes) -> Answer:
+        handle = self.timeline.handle()
+        self.timeline.streams[handle] = Stream(not n[0] & 1, n[1], self.timeline.host, device=self.device)
+        return Answer(values=(handle,))
+
+    @request
+    def _stream_destroy(self, n: Numbers, data: bytes) -> Answer:
+        return Answer(cuda.SUCCESS if self.timeline.stream(n[0]) else cuda.INVALID_HANDLE)
+
+    @request
+    def _stream_flags(self, n: Numbers, data: bytes) -> Answer:
+        stream = self.timeline.stream(n[0])
+        return (
+            Answer(values=(int(not stream.blocking), stream.priority, stream.device))
+            if stream
+            else Answer(cuda.INVALID_HANDLE)
+        )
+
+    @request
+    def _capture_state(self, n: Numbers, data: bytes) -> Answer:
+        graph = self.capturing.get(n[0])
+        return Answer(values=(1, graph.handle) if graph else (0,))
+
+    @request
     def _stream_wait(self, n: Numbers, data: bytes) -> Answer:
         if self.timeline.stream(n[0]) is None:
             return Answer(cuda.INVALID_HANDLE)

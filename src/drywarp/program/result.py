@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .._version import __version__
-from ..analysis.result import SCHEMA_VERSION, Analysis
+from ..analysis.result import Analysis, headed
 from ..execution.emulator.watch import Problem
 from ..kernel.launch.launch import Dim3
 from .launches import Outcome
@@ -187,8 +186,7 @@ class ProgramRun:
     def to_dict(self) -> dict[str, Any]:
         """Plain values under the documented keys (docs/run.md)."""
         return {
-            "schema_version": SCHEMA_VERSION,
-            "versions": {"drywarp": __version__},
+            **headed(),
             "command": list(self.command),
             "gpu": self.gpu,
             "gpu_title": self.gpu_title,

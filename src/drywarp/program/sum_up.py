@@ -18,6 +18,7 @@ def finished(command: tuple[str, ...], status: int, processes: list[ProcessRun],
     """Sum up what all processes of a program did. Processes run at the same time, each on a device of its own."""
     spans = tuple(span for one in processes for span in one.timeline.spans)
     launches = tuple(launch for one in processes for launch in one.launches)
+    counted = tuple(one for one in launches if not one.outcome.left_out)
     longest = max(processes, key=lambda one: one.timeline.end)
     copies = [copy for one in processes for copy in one.copies]
     unmodelled = sum((one.unmodelled for one in processes), Counter[str]())
@@ -33,7 +34,7 @@ def finished(command: tuple[str, ...], status: int, processes: list[ProcessRun],
         status=status,
         time_s=longest.timeline.end,
         busy_s=_busy(longest.timeline.spans),
-        kernels=_kernels(tuple(one for one in launches if not one.outcome.left_out)),
+        kernels=_kernels(counted),
         copies=_copies(spans),
         critical=_critical(longest.timeline.spans),
         spans=spans,
@@ -41,7 +42,7 @@ def finished(command: tuple[str, ...], status: int, processes: list[ProcessRun],
         findings=tuple(_findings(launches, copies)),
         unmodelled=tuple(sorted(unmodelled.items())),
         notes=tuple(dict.fromkeys(note for one in processes for note in one.notes)),
-        launches=tuple(one for one in launches if not one.outcome.left_out),
+        launches=counted,
         left_out=tuple(sorted(left_out.items())),
         behind=_longest(processes),
         processes=tuple(len(one.timeline.spans) for one in processes),
@@ -76,13 +77,12 @@ def _kernels(launches: tuple[LaunchDone, ...]) -> tuple[KernelTotal, ...]:
     found = []
     for name, some in by_name.items():
         predicted = [one.outcome.analysis for one in some if one.outcome.analysis and not one.outcome.estimate]
-        unknown = sum(one.count for one in some if not one.outcome.analysis)
         found.append(
             KernelTotal(
                 name,
                 sum(one.count for one in some),
                 sum(one.count for one in some if one.outcome.computed),
-                unknown,
+                sum(one.count for one in some if not one.outcome.analysis),
                 totals[name],
                 totals[name] / whole if whole else 0.0,
                 max(predicted, key=lambda one: one.time_s, default=None),
@@ -143,19 +143,13 @@ def _critical(spans: list[Span]) -> tuple[tuple[str, float], ...]:
 
 def _findings(launches: tuple[LaunchDone, ...], copies: list[CopyDone]) -> list[str]:
     found = []
-    missing = [one for one in launches if not (one.outcome.computed or one.outcome.fault or one.outcome.waits)]
-    if missing:
+    if missing := [o for o in launches if not (o.outcome.computed or o.outcome.fault or o.outcome.waits)]:
         found.append(f"not computed: {_some([f'launch {one.number} ({one.kernel})' for one in missing])}")
-    read = [one for one in launches if one.reads_lost]
-    if read:
-        found.append(
-            f"given results that were not computed: {_some([f'launch {o.number} ({o.kernel})' for o in read])}"
-        )
-    lost = [copy.lost for copy in copies if copy.lost and copy.kind == "copy to host"]
-    if lost:
+    if read := [f"launch {one.number} ({one.kernel})" for one in launches if one.reads_lost]:
+        found.append(f"given results that were not computed: {_some(read)}")
+    if lost := [copy.lost for copy in copies if copy.lost and copy.kind == "copy to host"]:
         found.append(f"{_copies_text(lost)} to the host of results that were not computed: {_some(lost)}")
-    unset = [copy.unset for copy in copies if copy.unset and copy.kind != "fill"]
-    if unset:
+    if unset := [copy.unset for copy in copies if copy.unset and copy.kind != "fill"]:
         found.append(f"{_copies_text(unset)} from memory that was never written: {_some(unset)}")
     return found
 

@@ -11,8 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from .._version import __version__
-from ..analysis.result import SCHEMA_VERSION, Analysis, LineCost, MeasuredComparison, limit_words
+from ..analysis.result import Analysis, LineCost, MeasuredComparison, headed, limit_words
 from ..analysis.result.finding import LEAST_GAIN, Advice, Finding, WhatIfAnswer
 from ..execution.symbolic.report import AccessReport, LoopReport, StaticReport, loop_dict
 from ..models.gpuperf_terms import BenefitChart
@@ -20,7 +19,7 @@ from ..support.text import factor_text, plain, time_text
 from .gpus import aligned
 
 if TYPE_CHECKING:
-    from ..frontends.profiles.measured_file import Imported
+    from ..frontends.profiles import Imported
 
 _SHOWN, _SHOWN_IN_SHORT, _LINES_SHOWN = 6, 2, 4
 
@@ -203,8 +202,7 @@ def loops_dict(kernel: str, loops: Sequence[LoopReport]) -> dict[str, Any]:
     """The documented JSON object of --list-loops (docs/json.md)."""
     kept = ("name", "file", "line", "last_line", "parent", "copies")
     rows = [{key: value for key, value in loop_dict(loop).items() if key in kept} for loop in loops]
-    head = {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}}
-    return {**head, "kernel": kernel, "loops": rows}
+    return {**headed(), "kernel": kernel, "loops": rows}
 
 
 def _loops(loops: Sequence[LoopReport], counted: bool) -> Table:
@@ -248,8 +246,7 @@ def _accesses(accesses: Sequence[AccessReport]) -> Table:
 
 def imported_dict(imported: Imported) -> dict[str, Any]:
     """The documented JSON object of `drywarp import-ncu --json`."""
-    head = {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}, "source": imported.source}
-    return {**head, **imported.to_dict()}
+    return {**headed(), "source": imported.source, **imported.to_dict()}
 
 
 def render_imported(imported: Imported) -> str:

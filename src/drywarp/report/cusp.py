@@ -8,8 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
-from .._version import __version__
-from ..analysis.result import SCHEMA_VERSION
+from ..analysis.result import headed
 from ..models.comparison import Comparison
 from ..models.cusp import NeededOccupancy
 from .gpus import aligned
@@ -86,8 +85,7 @@ def cusp_dict(result: NeededOccupancy) -> dict[str, Any]:
     """The complete result for JSON; a needed occupancy is null if the model does not define it."""
     mix = result.mix
     return {
-        "schema_version": SCHEMA_VERSION,
-        "versions": {"drywarp": __version__},
+        **headed(),
         "gpu": {"name": result.gpu.name, "title": result.gpu.title, "file_hash": result.gpu.file_hash},
         "with": result.partner,
         "share": result.share,

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from .._version import __version__
 from ..analysis.every_model import AbstractProfile
-from ..analysis.result import SCHEMA_VERSION
+from ..analysis.result import headed
 from ..analysis.result.detail import Events
 from ..support.text import plain
 from .figures.theme import REASON_COLOURS
 from .gpus import aligned
-from .html.document import asset, document
+from .html import asset, document
 from .html.payload import packed_events
 
 # Lanes: where each instruction stands, by subsystem or by warp.
@@ -179,7 +179,7 @@ def profile_dict(result: AbstractProfile, first: int) -> dict[str, Any]:
                 "awaited": awaited if awaited >= 0 else None,
             }
         )
-    head = {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}}
+    head = headed()
     return {**head, **told, "warps_per_cycle": result.warps / result.cycles, "total": events.total, "issues": rows}
 
 

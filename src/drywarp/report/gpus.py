@@ -7,11 +7,10 @@ from typing import Any
 
 from rich.text import Text
 
-from .._version import __version__
-from ..analysis.result import SCHEMA_VERSION
+from ..analysis.result import headed
 from ..hardware import Fact, Gpu
 from ..support.text import json_of
-from ..workload.abstract.file import AbstractFile
+from ..workload.abstract.check import AbstractFile
 
 # GPUs as text and JSON: the list, and one GPU with the source of every number.
 
@@ -27,17 +26,17 @@ def gpu_list_dict(gpus: Sequence[Gpu], own: Sequence[str] = ()) -> dict[str, Any
         }
         for gpu in gpus
     ]
-    return {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}, "gpus": rows}
+    return {**headed(), "gpus": rows}
 
 
 def gpu_dict(gpu: Gpu) -> dict[str, Any]:
     """Everything in the GPU file, including inherited values."""
-    return {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}, **gpu.to_dict()}
+    return {**headed(), **gpu.to_dict()}
 
 
 def gpu_removed_dict(name: str) -> dict[str, Any]:
     """The name of a GPU of the user's own that has been removed."""
-    return {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}, "removed": name}
+    return {**headed(), "removed": name}
 
 
 def render_gpu_list(gpus: Sequence[Gpu], own: Sequence[str] = ()) -> Text:
@@ -89,8 +88,7 @@ def gpu_comparison_dict(gpus: Sequence[Gpu]) -> dict[str, Any]:
     each = {gpu.name: gpu.to_dict() for gpu in gpus}
     told = ("title", "compute_capability", "arch", "file_hash", "sources")
     return {
-        "schema_version": SCHEMA_VERSION,
-        "versions": {"drywarp": __version__},
+        **headed(),
         "gpus": [{"name": name, **{key: gpu[key] for key in told}} for name, gpu in each.items()],
         "facts": {
             key: {"same": _same(facts), "by_gpu": {name: gpu["facts"].get(key) for name, gpu in each.items()}}
@@ -169,7 +167,7 @@ def workloads_dict(files: Sequence[AbstractFile]) -> dict[str, Any]:
         }
         for file in files
     ]
-    return {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}, "workloads": rows}
+    return {**headed(), "workloads": rows}
 
 
 def render_workloads(files: Sequence[AbstractFile]) -> Text:

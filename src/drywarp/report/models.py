@@ -8,9 +8,8 @@ from typing import Any
 
 from rich.text import Text
 
-from .._version import __version__
-from ..analysis.result import SCHEMA_VERSION, limit_words
-from ..experiments.reproduce.row import KINDS, LeftOut, Row, totals
+from ..analysis.result import headed, limit_words
+from ..experiments.reproduce import KINDS, LeftOut, Row, totals
 from ..models.base import CurvePoint
 from ..models.comparison import Comparison
 from ..models.inputs import ModelInputs, Part
@@ -138,7 +137,7 @@ MOST_COLUMNS = 10
 
 def comparison_dict(comparison: Comparison) -> dict[str, Any]:
     """The documented JSON object (docs/json.md)."""
-    return {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}, **comparison.to_dict()}
+    return {**headed(), **comparison.to_dict()}
 
 
 def render_comparison(comparison: Comparison, with_inputs: bool = False) -> Text:
@@ -222,8 +221,7 @@ KIND_WORDS = {
 def reproduction_dict(rows: Sequence[Row], without: Sequence[LeftOut]) -> dict[str, Any]:
     """Every row, the totals, and what has no row, for JSON. `published` is null where the paper prints no number."""
     return {
-        "schema_version": SCHEMA_VERSION,
-        "versions": {"drywarp": __version__},
+        **headed(),
         "totals": totals(rows),
         "totals_by_kind": {kind: totals(rows, kind) for kind in KINDS},
         "rows": [

@@ -1,22 +1,14 @@
-"""The run of a whole program as text, and as a trace with its streams as tracks."""
+"""The run of a whole program as text."""
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from ..analysis.result import limit_words
-from ..errors import UsageError
 from ..program.result import ProgramRun
-from ..program.timeline import Span
 from ..support.text import bytes_text, count_text, percent_text, plain, time_text
 from .gpus import aligned
 
-_MICROSECONDS = 1e6
-_PROCESS = 1
 _MOST_CRITICAL = 5
 _VISIBLE = 0.01  # share of the time by which its two ends have to differ to be shown
 
@@ -145,35 +137,9 @@ def missing_text(run: ProgramRun) -> list[str]:
     return ["\n".join(lines)] if lines else []
 
 
-def write_program_trace(run: ProgramRun, path: Path) -> None:
-    """Write the timeline in the Trace Event Format, with a track for each stream. Raises UsageError if it cannot be."""
-    streams = run.streams()
-    events: list[dict[str, Any]] = [_named("process_name", 0, run.gpu_title)]
-    for track, (key, spans) in enumerate(streams.items(), 100):
-        events.append(_named("thread_name", track, stream_name(key, len(run.processes), run.devices)))
-        events += [_slice(span, track) for span in spans]
-    try:
-        path.write_bytes(msgspec.json.encode({"traceEvents": events, "otherData": {"gpu": run.gpu_title}}))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
-
-
 def stream_name(key: tuple[int, int, int], processes: int, devices: int) -> str:
     """What a stream is called, given its process, device and handle."""
     process, device, handle = key
     name = f"stream {handle:#x}" if handle else "default stream"
     name = f"{name}, device {device}" if devices > 1 else name
     return f"{name}, process {process}" if processes > 1 else name
-
-
-def _named(what: str, track: int, name: str) -> dict[str, Any]:
-    return {"ph": "M", "name": what, "pid": _PROCESS, "tid": track, "args": {"name": plain(name)}}
-
-
-def _slice(span: Span, track: int) -> dict[str, Any]:
-    given: dict[str, Any] = {"launch": span.launch, "count": span.count} if span.launch >= 0 else {"bytes": span.size}
-    start, end = span.start_s * _MICROSECONDS, span.end_s * _MICROSECONDS
-    return {
-        "ph": "X", "name": plain(span.name), "cat": span.kind, "pid": _PROCESS, "tid": track, "ts": round(start, 3),
-        "dur": round(end - start, 3), "args": given,
-    }  # fmt: skip

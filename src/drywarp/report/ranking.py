@@ -142,16 +142,8 @@ def render_series(series: LaunchSeries) -> Text:
     for launch in series.launches:
         answer = launch.analysis
         share = launch.times * answer.time_s / series.time_s if series.time_s else 0.0
-        rows.append(
-            [
-                launch.name,
-                str(launch.times),
-                time_text(answer.time_s),
-                percent_text(share),
-                percent_text(answer.occupancy.fraction),
-                limit_words(answer.limiter),
-            ]
-        )
+        shares = [percent_text(share), percent_text(answer.occupancy.fraction)]
+        rows.append([launch.name, str(launch.times), time_text(answer.time_s), *shares, limit_words(answer.limiter)])
         notes += [f"note: {launch.name}: {note}" for note in answer.notes]
     lines = aligned(rows)
     return Text.assemble(

@@ -11,8 +11,7 @@ from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from .._version import __version__
-from ..analysis.result import SCHEMA_VERSION, Analysis, Band, MemoryBounds, Rate, limit_words, unit_words
+from ..analysis.result import Analysis, Band, MemoryBounds, Rate, headed, limit_words, unit_words
 from ..kernel.profile import Sampling
 from ..models.base import CurvePoint, get_model
 from ..support.text import (
@@ -386,6 +385,5 @@ def listing_dict(listing: Listing) -> dict[str, Any]:
                 "reason": kernel.reason or None,
             }
         )
-    head = {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__}}
     named = {"file": listing.file, "gpu": listing.gpu, "arch": listing.arch}
-    return {**head, **named, "kernels": rows, "notes": list(listing.notes)}
+    return {**headed(), **named, "kernels": rows, "notes": list(listing.notes)}

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .._version import __version__
-from ..analysis.counters.metrics import Counts, describe
-from ..analysis.result import SCHEMA_VERSION
+from ..analysis.counters import Counts, describe
+from ..analysis.result import headed
 from ..analysis.result.finding import RuleText
 from ..support.text import LONGEST, plain
 from .gpus import aligned
@@ -110,8 +109,7 @@ def explained_dict(found: Sequence[RuleText | Meaning]) -> dict[str, Any]:
     rules = [each for each in found if isinstance(each, RuleText)]
     others = [each for each in found if not isinstance(each, RuleText)]
     return {
-        "schema_version": SCHEMA_VERSION,
-        "versions": {"drywarp": __version__},
+        **headed(),
         "rules": [
             {"name": rule.name, "title": rule.title, **{k.lower(): text for k, text in _sections(rule).items()}}
             for rule in rules

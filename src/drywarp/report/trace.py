@@ -1,4 +1,4 @@
-"""An execution in the Trace Event Format, which Perfetto and Chrome's tracing page read.
+"""An execution, and a program's timeline, in the Trace Event Format, which Perfetto and Chrome's tracing page read.
 
 The format is specified in Google's document "Trace Event Format": an object whose `traceEvents` are slices (``X``: `ts`
 and `dur`), counters (``C``), and names of processes and threads (``M``). Processes are the SM and its partitions,
@@ -25,8 +25,12 @@ from ..analysis.result.detail import ExecutionTrace
 from ..errors import UsageError
 from ..pipeline.execution import Execution
 from ..pipeline.reasons import REASONS
+from ..program.result import ProgramRun
+from ..program.timeline import Span
+from ..support.folders import write_file
 from ..support.text import plain
 from ..workload.cost import TICKS_PER_CYCLE
+from .program import stream_name
 
 INTERVALS = 240
 """Intervals of the utilization counters."""
@@ -45,10 +49,7 @@ def write_trace(analysis: Analysis, path: str | Path) -> int:
     """
     content = trace_dict(analysis)
     data = msgspec.json.encode(content)
-    try:
-        Path(path).write_bytes(gzip.compress(data, 5, mtime=0) if str(path).endswith(".gz") else data)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
+    write_file(Path(path), gzip.compress(data, 5, mtime=0) if str(path).endswith(".gz") else data)
     return len(content["traceEvents"])
 
 
@@ -206,3 +207,31 @@ def _busy(
 
 def _counter(name: str, process: int, at: int, key: str, value: float) -> Event:
     return {"ph": "C", "name": name, "pid": process, "ts": at, "args": {key: value}}
+
+
+# The timeline of a whole program, with its streams as tracks.
+
+_PROGRAM, _MICROSECONDS = 1, 1e6
+
+
+def write_program_trace(run: ProgramRun, path: Path) -> None:
+    """Write the timeline in the Trace Event Format, with a track for each stream. Raises UsageError if it cannot be."""
+    streams = run.streams()
+    events: list[dict[str, Any]] = [_named("process_name", 0, run.gpu_title)]
+    for track, (key, spans) in enumerate(streams.items(), 100):
+        events.append(_named("thread_name", track, stream_name(key, len(run.processes), run.devices)))
+        events += [_slice(span, track) for span in spans]
+    write_file(path, msgspec.json.encode({"traceEvents": events, "otherData": {"gpu": run.gpu_title}}))
+
+
+def _named(what: str, track: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "pid": _PROGRAM, "tid": track, "args": {"name": plain(name)}}
+
+
+def _slice(span: Span, track: int) -> dict[str, Any]:
+    given: dict[str, Any] = {"launch": span.launch, "count": span.count} if span.launch >= 0 else {"bytes": span.size}
+    start, end = span.start_s * _MICROSECONDS, span.end_s * _MICROSECONDS
+    return {
+        "ph": "X", "name": plain(span.name), "cat": span.kind, "pid": _PROGRAM, "tid": track, "ts": round(start, 3),
+        "dur": round(end - start, 3), "args": given,
+    }  # fmt: skip

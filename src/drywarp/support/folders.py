@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import hashlib
 import os
 import shutil
@@ -16,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from ..errors import InputFileError
+from ..errors import InputFileError, UsageError
 
 try:
     import fcntl
@@ -165,6 +166,20 @@ def read_toml(path: Path, expected: str) -> dict[str, Any]:
         return tomllib.loads(read_bytes(path, expected).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputFileError(f"{path}: not TOML: {error} (expected {expected})") from None
+
+
+def packaged_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file of the package, by its columns; lines that begin with # are comments."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def write_file(path: Path, content: str | bytes, option: str = "") -> None:
+    """Write a file that the user names, by this option. Raises UsageError that names both if it cannot be written."""
+    try:
+        path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    except OSError as error:
+        raise UsageError(f"{option} {path}: cannot be written ({error.strerror})".lstrip()) from None
 
 
 def replace_file(path: Path, data: bytes) -> None:

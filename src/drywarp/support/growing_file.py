@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, Self
 
 from ..errors import UsageError
 
@@ -106,3 +108,33 @@ class GrowingFile:
 
     def _refused(self, error: OSError) -> UsageError:
         return UsageError(f"{self.path}: cannot be written ({error.strerror})")
+
+
+class JsonLines:
+    """JSON objects in a growing file, one a line, as a context manager that locks it; without a path none is stored."""
+
+    def __init__(self, path: Path | None, contents: str = "rows") -> None:
+        self._file = None if path is None else GrowingFile(path, contents=contents)
+
+    def __enter__(self) -> Self:
+        if self._file is not None:
+            self._file.open_and(self.read)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def read(self, file: GrowingFile) -> None:
+        """Take over what an earlier run has left, or begin the file."""
+        raise NotImplementedError
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Write a line completely, or not at all."""
+        if self._file is not None:
+            self._file.append(json_line(row))
+
+
+def json_line(row: Mapping[str, Any]) -> bytes:
+    """A JSON object as a line."""
+    return (json.dumps(row) + "\n").encode()

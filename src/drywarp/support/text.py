@@ -51,9 +51,7 @@ def _in_ascii(character: str) -> str:
     return unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode() or "?"
 
 
-_LONGEST_LIST = 600
-_COMPARED = 200
-_NEAREST = 3
+_LONGEST_LIST, _COMPARED, _NEAREST = 600, 200, 3
 
 
 def kernels_text(names: Sequence[str], asked: str | None, origin: str) -> str:
@@ -61,10 +59,9 @@ def kernels_text(names: Sequence[str], asked: str | None, origin: str) -> str:
     text = ", ".join(names)
     if len(text) <= _LONGEST_LIST or len(names) <= 1:
         return plain(text, _LONGEST_LIST)
-    near = _nearest(names, asked) if asked else list(names[:_NEAREST])
-    which = "nearest:" if asked else "the first:"
+    which, near = ("nearest", _nearest(names, asked)) if asked else ("the first", names[:_NEAREST])
     shown = ", ".join(plain(name) for name in near)
-    return f"{len(names)} kernels in {origin}, which drywarp list shows; {which} {shown}"
+    return f"{len(names)} kernels in {origin}, which drywarp list shows; {which}: {shown}"
 
 
 def _nearest(names: Sequence[str], asked: str) -> list[str]:
@@ -88,44 +85,30 @@ _NEARLY_ONE = 0.9995
 
 def time_text(seconds: float) -> str:
     """Three significant digits with s, ms, µs or ns."""
-    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= scale * _NEARLY_ONE:
-            return f"{_three(seconds / scale)} {unit}"
-    return f"{_three(seconds / 1e-9)} ns"
+    return _scaled(seconds, (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def energy_text(joules: float) -> str:
     """Three significant digits with J, mJ or µJ."""
-    for scale, unit in ((1.0, "J"), (1e-3, "mJ")):
-        if joules >= scale * _NEARLY_ONE:
-            return f"{_three(joules / scale)} {unit}"
-    return f"{_three(joules / 1e-6)} µJ"
+    return _scaled(joules, (1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"))
 
 
 def bytes_text(count: float) -> str:
     """Three significant digits with B, KiB, MiB or GiB."""
-    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
-        if count >= 1024**power * _NEARLY_ONE:
-            return f"{_three(count / 1024**power)} {unit}"
-    return f"{count:.0f} B"
+    if count < 1024 * _NEARLY_ONE:
+        return f"{count:.0f} B"
+    return _scaled(count, (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"))
 
 
 def count_text(count: float) -> str:
     """A count: all digits up to 99,999, then three significant digits with k, M or G."""
-    if count < 100_000:
-        return f"{count:,.0f}"
-    for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if count >= scale * _NEARLY_ONE:
-            return f"{_three(count / scale)} {unit}"
-    return f"{count:.0f}"
+    return f"{count:,.0f}" if count < 100_000 else _scaled(count, (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def rate_text(per_second: float, unit: str) -> str:
     """A rate with three significant digits and a prefix: `1.37 TB/s` for the unit `B/s`."""
-    for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if per_second >= scale * _NEARLY_ONE:
-            return f"{_three(per_second / scale)} {prefix}{unit}"
-    return f"{_three(per_second)} {unit}"
+    prefixes = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+    return _scaled(per_second, *((scale, f"{prefix}{unit}") for scale, prefix in prefixes))
 
 
 def three_digits(value: float) -> str:
@@ -149,6 +132,12 @@ def range_text(low: str, high: str) -> str:
     """Two numbers with units as a range such as `348–514 µs`; both units are shown if they differ."""
     number, _, unit = low.rpartition(" ")
     return f"{number}–{high}" if high.endswith(f" {unit}") else f"{low} – {high}"
+
+
+def _scaled(value: float, *units: tuple[float, str]) -> str:
+    """Three significant digits with the first of these units that the number reaches, or the last."""
+    scale, unit = next((one for one in units if value >= one[0] * _NEARLY_ONE), units[-1])
+    return f"{_three(value / scale)} {unit}"
 
 
 def _three(value: float) -> str:

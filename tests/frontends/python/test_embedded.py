@@ -11,7 +11,7 @@ import pytest
 
 from drywarp.errors import CompileError, DrywarpError, InputFileError, UsageError
 from drywarp.execution.emulator import emulate
-from drywarp.frontends.cuda.options import CudaOptions, known_options
+from drywarp.frontends.cuda import CudaOptions, known_options
 from drywarp.frontends.load import load, load_kernel
 from drywarp.frontends.python.embedded import embedded_sources
 from drywarp.kernel.kernel import Kernel

@@ -15,8 +15,9 @@ from ...models.base import Prediction
 from ...workload.build import Workload
 from ...workload.cost import CostedNode, CostedWorkload
 from ...workload.cost_model import Conditions
+from ..fits import geometry_of
 from ..prepare import cost_workload
-from ..prepared import Prepared, geometry_of
+from ..prepared import Prepared
 from ..result.finding import Place
 
 # All inputs of a prediction in one value; a what-if returns a changed one.

@@ -1,4 +1,4 @@
-"""What what-ifs are based on: reuse of sectors, register steps, resimulation, and ideal access costs."""
+"""What what-ifs are based on: reuse of sectors, register steps, and resimulation."""
 
 from __future__ import annotations
 
@@ -145,35 +145,3 @@ def resimulate_all(settings: Sequence[Setting], budget: int = BUDGET, full: bool
     """Each setting's outcome; the compiled loop runs on all cores."""
     with ThreadPoolExecutor(thread_count()) as threads:
         return list(threads.map(lambda setting: resimulate(setting, budget, full), settings))
-
-
-# The minimum cost of an instruction's accesses for the bytes that they move.
-
-
-@dataclass(frozen=True, slots=True)
-class Ideal:
-    """Per execution: actual `units`, and the `least` possible (sectors, or shared-memory wavefronts)."""
-
-    units: float
-    least: float
-
-    @property
-    def ratio(self) -> float:
-        """Actual cost over the least possible."""
-        return self.units / self.least if self.least else 1.0
-
-
-def ideal_units(setting: Setting, space: int) -> dict[int, Ideal]:
-    """Ideal costs by instruction that accesses global (or shared) memory, scaled to its modelled behaviour."""
-    table, count = setting.requests, len(setting.instructions)
-    if not len(table.instruction):
-        return {}
-    weights = np.array([sample.weight for sample in setting.profile.blocks])[table.sample] * table.count
-    weights = weights * (table.space == space)
-    units = np.bincount(table.instruction, table.units * weights, minlength=count)
-    least = np.bincount(table.instruction, table.ideal * weights, minlength=count)
-    found = {}
-    for index, behaviour in setting.behaviour.accesses.items():
-        if behaviour.space == space and units[index] > 0:
-            found[index] = Ideal(behaviour.units, behaviour.units * float(least[index] / units[index]))
-    return found

@@ -15,7 +15,7 @@ from ...pipeline.reasons import dependent_reason
 from ...workload.build import Path
 from ...workload.cost import CostedNode, CostedWorkload, Item, Repeat, to_ticks
 from ..emulation_cache import WholeBlocks
-from ..prepared import geometry_of
+from ..fits import geometry_of
 from .case import Setting, change_nodes
 
 

@@ -25,7 +25,7 @@ from ..prepared import Prepared
 from ..request import Options
 from ..result import SCHEMA_VERSION, Rate
 from ..uncertainty import doubts_of, memory_doubt
-from .metrics import GROUPS, Counts, group_of, is_integer, operations_of, pipe_of
+from . import GROUPS, Counts, group_of, is_integer, operations_of, pipe_of
 
 WARP_LANES = 32
 _TEXTURES = {

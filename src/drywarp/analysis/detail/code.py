@@ -17,8 +17,8 @@ from ...pipeline.simulate import first_issues
 from ...workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from ...workload.memory_costs import dram_bandwidth
 from ..build_result import shown_stalls
+from ..counters import is_integer
 from ..counters.count import MATRIX, l2_bytes, operations_by_kind
-from ..counters.metrics import is_integer
 from ..prepared import Prepared
 from ..result.detail import CodeLine, Curve, EventNode, Events, Lane, Overlap, Roof, Roofline, SourceText
 

@@ -1,6 +1,6 @@
 """The contents of an answer: plain data, complete before any report is written."""
 
-from .analysis import SCHEMA_VERSION, Analysis
+from .analysis import SCHEMA_VERSION, Analysis, headed
 from .answer import (
     Band,
     BandPart,
@@ -32,6 +32,7 @@ __all__ = [
     "Rate",
     "Term",
     "Timing",
+    "headed",
     "limit_words",
     "unit_words",
     "verdict",

@@ -5,17 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..._version import __version__
 from ...execution.symbolic.report import static_dict
 from ...kernel.profile import Sampling
 from ...pipeline.occupancy import OccupancyTrace
 from ...support.by_name import figures, frame, summary_html
 from ...support.text import json_of
-from .answer import Answer, Band, MeasuredComparison, MemoryBounds
+from .answer import Answer
 
 SCHEMA_VERSION = 2
 """Version of the JSON contract; incremented when a key is renamed or changes its meaning."""
 HEAD = "kernel source_file arch gpu gpu_title gpu_hash"
 """Keys that each object about one kernel on one GPU begins with."""
+
+
+def headed(**tools: str) -> dict[str, Any]:
+    """What every JSON object begins with: the version of the contract, and those of drywarp and of `tools`."""
+    return {"schema_version": SCHEMA_VERSION, "versions": {"drywarp": __version__, **tools}}
 
 
 def analysis_dict(analysis: Answer) -> dict[str, Any]:
@@ -67,8 +73,8 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
         },
         "throughput": json_of(analysis.throughput),
         **({"doubts": list(analysis.doubts)} if analysis.doubts else {}),
-        **({"band": _band(analysis.band)} if analysis.band else {}),
-        **({"bounds": _bounds(analysis.bounds)} if analysis.bounds else {}),
+        **({"band": analysis.band.to_dict()} if analysis.band else {}),
+        **({"bounds": analysis.bounds.to_dict()} if analysis.bounds else {}),
         "models": {
             name: {"time_s": p.time_s, "cycles": p.cycles, "limiter": p.limiter}
             for name, p in analysis.predictions.items()
@@ -78,41 +84,12 @@ def analysis_dict(analysis: Answer) -> dict[str, Any]:
         "lines": json_of(analysis.lines),
         "findings": [finding.to_dict(analysis.source_file) for finding in analysis.findings],
         **({"advice": analysis.advice.to_dict()} if analysis.advice else {}),
-        **({"measured": _measured(analysis.measured)} if analysis.measured else {}),
+        **({"measured": analysis.measured.to_dict()} if analysis.measured else {}),
         **({"compare_to": json_of(analysis.compared)} if analysis.compared else {}),
         **({"occupancy_trace": _trace(primary.occupancy_trace)} if primary.occupancy_trace else {}),
         **({"static": static_dict(analysis.static)} if analysis.static else {}),
         "timing": json_of(analysis.timing),
         "notes": list(analysis.notes),
-    }
-
-
-def _measured(found: MeasuredComparison) -> dict[str, Any]:
-    return {
-        "time_s": found.time_s,
-        "predicted_s": found.predicted_s,
-        "predicted_over_measured": found.ratio,
-        "terms": json_of(found.terms),
-        "place": found.place,
-    }
-
-
-def _band(band: Band) -> dict[str, Any]:
-    return {
-        "level": band.level,
-        "low_s": band.low_s,
-        "high_s": band.high_s,
-        "at_clock": {"low_s": band.low_at_clock_s, "high_s": band.high_at_clock_s},
-        "clock_hz": json_of(band.clock_hz),
-        "parts": json_of(band.parts),
-    }
-
-
-def _bounds(bounds: MemoryBounds) -> dict[str, Any]:
-    return {
-        "dram_read_bytes": [round(bounds.least_read_bytes), round(bounds.most_read_bytes)],
-        "time_s": [bounds.fastest_s, bounds.slowest_s],
-        "limiters": list(bounds.limiters),
     }
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...execution.symbolic.report import StaticReport
 from ...kernel.kernel import Resources
 from ...kernel.launch.launch import Dim3
 from ...kernel.profile import Sampling
 from ...models.base import UNKNOWN_LIMIT, Prediction
+from ...support.text import json_of
 from .detail import Detail, ExecutionTrace
 from .finding import Advice, Finding
 
@@ -204,6 +206,11 @@ class MeasuredComparison:
     terms: tuple[Term, ...]
     place: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """As in JSON."""
+        own = json_of(self, "time_s predicted_s")
+        return {**own, "predicted_over_measured": self.ratio, **json_of(self, "terms place")}
+
 
 @dataclass(frozen=True, slots=True)
 class BandPart:
@@ -230,6 +237,11 @@ class Band:
     high_at_clock_s: float
     clock_hz: tuple[float, float] | None
     parts: tuple[BandPart, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in JSON."""
+        at_clock = {"low_s": self.low_at_clock_s, "high_s": self.high_at_clock_s}
+        return {**json_of(self, "level low_s high_s"), "at_clock": at_clock, **json_of(self, "clock_hz parts")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +279,14 @@ class MemoryBounds:
     fastest_s: float
     slowest_s: float
     limiters: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in JSON."""
+        return {
+            "dram_read_bytes": [round(self.least_read_bytes), round(self.most_read_bytes)],
+            "time_s": [self.fastest_s, self.slowest_s],
+            "limiters": list(self.limiters),
+        }
 
 
 _WHY = "it differs between the least and the most that DRAM may have to read"

@@ -49,13 +49,7 @@ def address32(d: Decoder, operand: Operand) -> Fetch:
     if a.uniform is not None and a.uniform.index != RZ:
         terms.append(d.register(a.uniform.index, True))
     offset = np.uint32(a.offset & 0xFFFFFFFF)
-    if not terms:
-        return constant(offset)
-    first = terms[0]
-    if len(terms) == 2:
-        second = terms[1]
-        return lambda f: first(f) + second(f) + offset
-    return (lambda f: first(f) + offset) if a.offset else first
+    return _sum_of(terms, offset)
 
 
 def address64(d: Decoder, operand: Operand) -> Fetch:
@@ -73,13 +67,18 @@ def address64(d: Decoder, operand: Operand) -> Fetch:
     if a.uniform is not None and a.uniform.index != RZ:
         uniform_low, uniform_high = d.register(a.uniform.index, True), d.register(a.uniform.index + 1, True)
         terms.append(lambda f: join(uniform_low(f), uniform_high(f)))
+    return _sum_of(terms, offset)
+
+
+def _sum_of(terms: Sequence[Fetch], offset: np.uint32 | np.uint64) -> Fetch:
+    """The sum of at most two terms and an offset."""
     if not terms:
         return constant(offset)
     first = terms[0]
     if len(terms) == 2:
         second = terms[1]
         return lambda f: first(f) + second(f) + offset
-    return (lambda f: first(f) + offset) if a.offset else first
+    return (lambda f: first(f) + offset) if offset else first
 
 
 def width_of(i: Instruction) -> int:

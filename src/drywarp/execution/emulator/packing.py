@@ -85,10 +85,8 @@ def _narrowing(i: Instruction, kind: str) -> tuple[int, Callable[[Value], Value]
     most = 2.0**128 - 2.0**120 if bf16 else 65504.0
 
     def narrow(value: Value) -> Value:
-        value = before(value)
-        if saturate:
-            value = np.clip(value, -most, most)
-        return half_bits(value, bf16, "RZ" if toward_zero else "RN")
+        limited = np.clip(before(value), -most, most) if saturate else before(value)
+        return half_bits(limited, bf16, "RZ" if toward_zero else "RN")
 
     return 16, narrow
 
@@ -138,11 +136,9 @@ def _unpack(d: Decoder, i: Instruction, kinds: Sequence[str]) -> Step:
             [held >> np.uint32(n * (4 if four else 8)) & np.uint32(15 if four else 255) for n in (0, 1)], -1
         )
         values = scale_to_double(parts) if kind == "E8" else small_to_single(parts, kind).astype(np.float64)
-        if scales is not None:
-            values = values * scales(f)
+        values = values if scales is None else values * scales(f)
         values = clamped_below(values) if relu else values
-        if "SATFINITE" in i.modifiers:
-            values = np.clip(values, -most, most)
+        values = np.clip(values, -most, most) if "SATFINITE" in i.modifiers else values
         put(f, pack_halves(half_bits(values, bf16)))
 
     return unpack

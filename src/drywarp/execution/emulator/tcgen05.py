@@ -118,8 +118,7 @@ def _register(d: Decoder, operand: Address, part: int) -> Fetch:
 
 def _scale_addresses(d: Decoder, i: Instruction, operand: Operand) -> tuple[TensorAddress, TensorAddress]:
     assert isinstance(operand, Address)
-    where = place(d.kernel, i)
-    left, right = (TensorAddress(_register(d, operand, part), 0, where) for part in (0, 1))
+    left, right = (TensorAddress(_register(d, operand, part), 0, place(d.kernel, i)) for part in (0, 1))
     return left, right
 
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ...analysis.prepare import prepare_kernel
 from ...analysis.prepared import Prepared
 from ...errors import ToolError
+from ...frontends.cuda import CudaOptions
 from ...frontends.cuda.compile import compile_cuda, machine_code_of
-from ...frontends.cuda.options import CudaOptions
 from ...kernel.kernel import Kernel
 from ...models.pipeline import Pipeline
 from ...pipeline import share_of, simulate

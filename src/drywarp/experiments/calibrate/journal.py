@@ -7,17 +7,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from ...errors import InputFileError, UsageError
-from ...support.growing_file import GrowingFile
-from .device import SPARE, Attributes, Device, Program, Run, Timing, Value, Watched, Zeros, check_loop
+from ...support.growing_file import GrowingFile, JsonLines, json_line
+from .code import SPARE, check_loop
+from .device import Attributes, Device, Program, Run, Timing, Value, Watched, Zeros
 from .result import Estimate
 
 
-class Journal:
-    """A JSON-lines file, as a context manager that locks it: the device first, then one line per run.
+class Journal(JsonLines):
+    """A JSON-lines file: the device first, then one line per run.
 
     Without a path, timings are kept in memory only. Raises UsageError for a file that cannot be written, that another
     process is writing, or that has other settings, and InputFileError for one that is not a journal (left unchanged).
@@ -28,20 +28,13 @@ class Journal:
         self.head = {"device": asdict(device), **settings}
         self.known: dict[str, list[Timing]] = {}
         self.watched: dict[str, Watched] = {}
-        self._file = None if path is None else GrowingFile(path, contents="timings")
+        super().__init__(path, contents="timings")
 
-    def __enter__(self) -> Journal:
-        if self._file is not None:
+    def __enter__(self) -> Self:
+        if self.path is not None:
             with contextlib.suppress(OSError):  # then it cannot be opened either
-                self._file.file.parent.mkdir(parents=True, exist_ok=True)
-            self._file.open_and(self._read)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._file is not None:
-            self._file.close()
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+        return super().__enter__()
 
     def find(self, run: Run) -> list[Timing] | None:
         """An earlier run's timings of the same launch, or None."""
@@ -51,22 +44,20 @@ class Journal:
         """Store the timings of a launch; a line is written completely or not at all."""
         key = key_of(run)
         self.known[key] = list(timings)
-        if self._file is not None:
-            rows = [[t.cycles, t.ns, t.sm_mhz] for t in timings]
-            self._file.append(_line({"run": json.loads(key), "timings": rows}))
+        self.append({"run": json.loads(key), "timings": [[t.cycles, t.ns, t.sm_mhz] for t in timings]})
 
     def add_watched(self, run: Run, found: Watched) -> None:
         """Store a launch that was watched warp by warp; `watched` has it by `key_of(run)`."""
         key = key_of(run)
         self.watched[key] = found
-        if self._file is not None:
-            self._file.append(_line({"run": json.loads(key), "watched": [found.warps, found.latencies]}))
+        self.append({"run": json.loads(key), "watched": [found.warps, found.latencies]})
 
-    def _read(self, file: GrowingFile) -> None:
+    def read(self, file: GrowingFile) -> None:
+        """The timings of an earlier run; a new journal begins with the device."""
         path, data = file.path, file.read()
         whole = data[: data.rfind(b"\n") + 1]
         # An incomplete line may be the start of ours, if the run was interrupted while writing it.
-        if not whole and not _line(self.head).startswith(data):
+        if not whole and not json_line(self.head).startswith(data):
             raise InputFileError(f"{path}:1: not a line of a journal of drywarp calibrate")
         try:
             lines = whole.decode().splitlines()
@@ -90,7 +81,7 @@ class Journal:
         if len(whole) != len(data):
             file.cut(len(whole))
         if not whole:
-            file.append(_line(self.head))
+            file.append(json_line(self.head))
 
     def _check_head(self, head: dict[str, Any]) -> None:
         mine = json.loads(json.dumps(self.head))
@@ -102,10 +93,6 @@ class Journal:
                     f"{self.path}: timings of another {name} ({_shown(head.get(name, '?'))}; this is {_shown(value)}): "
                     "delete the file, or name another with --journal"
                 )
-
-
-def _line(row: Mapping[str, Any]) -> bytes:
-    return (json.dumps(row) + "\n").encode()
 
 
 def _shown(value: Any) -> str:

@@ -22,7 +22,7 @@ from ...analysis.stages import analyze, answer_code
 from ...errors import CompileError, DrywarpError, InputFileError, ToolError, UsageError
 from ...frontends.binary.kept import SUFFIX
 from ...frontends.binary.module import Module, load_module
-from ...frontends.cuda.options import CudaOptions
+from ...frontends.cuda import CudaOptions
 from ...hardware import Gpu
 from ...kernel.cfg import build_cfg
 from ...kernel.dataflow import Dataflow

@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from ...errors import DrywarpError
 from ...frontends.cuda.source import decode, includes
-from .result import COMPILE_FAILED, PART, Row
 
 _NAMES = ("Makefile", "makefile", "GNUmakefile", "CMakeLists.txt")
 _MACRO = re.compile(r"(?<![\w$-])-D\s?([A-Za-z_]\w*)(?:=(\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'()]*))?")
@@ -139,35 +138,3 @@ def _without(path: Path, name: str) -> Path:
     for _ in Path(name).parts:
         path = path.parent
     return path
-
-
-# Files that are not modules of their own: they do not compile alone, and another source includes them.
-
-_INCLUDED_SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc", ".c")
-
-
-def settle_parts(root: Path, rows: Sequence[Row]) -> list[Row]:
-    """The rows; files that do not compile and that another file includes are marked as parts of it."""
-    refused = {(root / row.file).resolve(): row for row in rows if row.status == COMPILE_FAILED}
-    if not refused:
-        return list(rows)
-    names = {path.name for path in refused}
-    includers: dict[Path, Path] = {}
-    for file in sorted(p for p in root.rglob("*") if p.suffix in _INCLUDED_SUFFIXES and p.is_file()):
-        try:
-            text = decode(file.read_bytes())
-        except (OSError, UnicodeDecodeError):
-            continue
-        for name, _ in includes(text):
-            if Path(name).name in names:
-                target = (file.parent / name).resolve()
-                if target in refused and target != file.resolve():
-                    includers.setdefault(target, file)
-    settled = []
-    for row in rows:
-        includer = includers.get((root / row.file).resolve())
-        if row.status == COMPILE_FAILED and includer is not None:
-            note = f"included by {includer.relative_to(root).as_posix()}; does not compile alone: {row.reason}"
-            row = replace(row, status=PART, reason=note)
-        settled.append(row)
-    return settled

@@ -1,24 +1,15 @@
-"""The result of a run over a folder, and its rows on disk as JSON lines, so that an interrupted run resumes."""
+"""The result of a run over a folder: one row for each module, and totals."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from types import TracebackType
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..._version import __version__
-from ...analysis.result import SCHEMA_VERSION
-from ...errors import InputFileError, UsageError
+from ...analysis.result import headed
 from ...frontends.cache import tool_versions
-from ...support.growing_file import GrowingFile
 from ...support.text import json_of
-from .files import Settings
-
-# The result of a run over a folder: one row for each module, and totals.
 
 ANALYSED, FAILED, COMPILE_FAILED = "analysed", "failed", "compile_failed"
 NO_KERNELS, PART = "no_kernels", "part"
@@ -126,8 +117,7 @@ class CorpusReport:
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object."""
         return {
-            "schema_version": SCHEMA_VERSION,
-            "versions": {"drywarp": __version__, **tool_versions()},
+            **headed(**tool_versions()),
             "folder": self.folder,
             "gpu": self.gpu,
             "gpu_hash": self.gpu_hash,
@@ -141,58 +131,3 @@ def row_of(found: Mapping[str, Any]) -> Row:
     """A row from what a worker sent."""
     kernels: Sequence[Mapping[str, Any]] = found.get("kernels", ())
     return Row(**{**found, "kernels": tuple(KernelRow(**kernel) for kernel in kernels)})
-
-
-class RowsFile:
-    """The rows in a file, by module, as a context manager that locks it; without a path nothing is stored.
-
-    Raises UsageError for a file that cannot be written, that another process is writing, or that belongs to a run with
-    other settings, and InputFileError for one that drywarp did not write (left unchanged).
-    """
-
-    def __init__(self, path: Path | None, gpu_hash: str, settings: Settings) -> None:
-        asked = {**asdict(settings), "jobs": None}
-        self.head = json.loads(json.dumps({"drywarp": __version__, "gpu_hash": gpu_hash, "settings": asked}))
-        self.rows: dict[str, Row] = {}
-        self._file = None if path is None else GrowingFile(path)
-
-    def __enter__(self) -> RowsFile:
-        if self._file is not None:
-            self._file.open_and(self._read)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def add(self, row: Row) -> None:
-        """Append a row."""
-        if self._file is not None:
-            self._file.append(_line(asdict(row)))
-
-    def _read(self, file: GrowingFile) -> None:
-        data = file.read()
-        whole = data[: data.rfind(b"\n") + 1]
-        if not whole and _line(self.head).startswith(data):  # new, or interrupted while its first line was written
-            file.cut()
-            file.append(_line(self.head))
-            return
-        try:
-            first, *lines = whole.decode().splitlines()
-            if json.loads(first) != self.head:
-                raise UsageError(
-                    f"{file.path}: rows of a run with another GPU, version or settings (expected a new file)"
-                )
-            found = [row_of(json.loads(line)) for line in lines]
-        except (ValueError, TypeError):
-            raise InputFileError(
-                f"{file.path}: not the rows of a run (expected a file that drywarp corpus wrote)"
-            ) from None
-        file.cut(len(whole))
-        self.rows = {row.file: row for row in found}
-
-
-def _line(row: Mapping[str, Any]) -> bytes:
-    return (json.dumps(row) + "\n").encode()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputFileError, UsageError
-from ...frontends.cuda.options import CudaOptions
+from ...frontends.cuda import CudaOptions
 from ...kernel.launch.arguments import parse_dim3
 from ...kernel.launch.launch import Dim3
 from ...support.expressions import Value
@@ -40,20 +40,12 @@ def occupancies(blocks: Callable[[int], int], own: int, most: int, points: int) 
     highest = blocks(own)
     if highest < 1:
         return []
-    found = [Occupied(own, highest)]
-    for wanted in _spread(highest, points)[1:]:
+    found, count = [Occupied(own, highest)], min(points, highest)
+    for wanted in (round(highest - at * (highest - 1) / (count - 1)) for at in range(1, count)):
         held = _least(blocks, own, most, wanted)
         if held is not None and 0 < held.blocks < found[-1].blocks:
             found.append(held)
     return found
-
-
-def _spread(highest: int, points: int) -> list[int]:
-    """At most `points` integers from `highest` down to 1, as evenly spread as possible."""
-    count = min(points, highest)
-    if count <= 1:
-        return [highest]
-    return [round(highest - at * (highest - 1) / (count - 1)) for at in range(count)]
 
 
 def _least(blocks: Callable[[int], int], own: int, most: int, wanted: int) -> Occupied | None:
@@ -145,7 +137,9 @@ def _configuration(
     defines = {macro: str(value) for macro, value in macros.items()}
     cells = {key: str(value) for key, value in {**values, **entry.macros}.items()}
     row = Row(1, f"{kernel.described}: kernel {entry.name!r}", cells)
-    recipe = Recipe(macros=(), grid=entry.grid, block=entry.block, args=_texts(entry.args), shared=entry.shared)
+    # As on a command line, so that a launch comment can hold them.
+    args = {key: value if isinstance(value, str) else repr(value) for key, value in entry.args.items()}
+    recipe = Recipe(macros=(), grid=entry.grid, block=entry.block, args=args, shared=entry.shared)
     try:
         said = launch_of(recipe, row, (), "")
         grid, block = parse_dim3(said["grid"], "grid"), parse_dim3(said["block"], "block")
@@ -154,11 +148,6 @@ def _configuration(
         raise InputFileError(f"{place}{error}") from None
     text = " ".join(f"{key}={value}" for key, value in variant.items())
     return Configuration(kernel, name, text, values, defines, grid, block, said["args"], said["shared"])
-
-
-def _texts(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments as on a command line, so that a launch comment can hold them."""
-    return {name: value if isinstance(value, str) else repr(value) for name, value in args.items()}
 
 
 def _extents(extents: Dim3) -> str:

@@ -18,9 +18,9 @@ from ...models import gpumech, prior_on_mix
 from ...models.cusp import cusp, mix_of
 from ...models.inputs import inputs_of
 from ...models.mwp_cwp_2009_model import run_of_warps, terms_of
-from ...models.needed_occupancy import Mix, instruction_throughput, memory_gbs
+from ...models.needed_occupancy import Mix, bytes_per_cycle, instruction_throughput, memory_gbs
 from ...models.terms import Parallelism, terms_over
-from ...models.volkov import bytes_per_cycle, latency_bound, wpc_volkov
+from ...models.volkov import latency_bound, wpc_volkov
 from ...workload.abstract import load_workload
 from . import volkov_kernels as kernels
 from .rows_volkov_7 import memory_queue

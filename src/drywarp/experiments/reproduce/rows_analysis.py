@@ -12,22 +12,16 @@ from ...models.mwp_cwp import cwp_of, mwp_of, symbols_of
 from ...models.prior_on_mix import mix_cycles
 from ...models.roofline import ipc_roof
 from ...models.volkov import latency_bound
-from .row import (
+from . import Row, derived, differs, inconsistent, of_kind, row
+from .small_kernels import (
     Cost,
     Instruction,
-    LeftOut,
-    Row,
     chain,
     costs_of,
-    derived,
-    differs,
     example,
-    inconsistent,
     instruction_mix,
     issue_limit_of,
     kernel,
-    of_kind,
-    row,
     simulated_cycles,
     steady_ipc,
 )
@@ -42,11 +36,6 @@ PAPER = "analysis"
 VENDOR_GHZ = {"kepler": 0.928, "tonga": 0.970}
 """Clocks of the GeForce GTX 650 Ti and the Radeon R9 380 (TechPowerUp)."""
 THREAD_BYTES = 4
-
-LEFT_OUT = (
-    LeftOut(PAPER, "Table 5: λ and Λ", "measured; they are the inputs of the other rows"),
-    LeftOut(PAPER, "§4.2: Kepler's IPC of 4.3", "measured"),
-)
 
 
 def throughput_gbs(units: float, warp_size: float, lambda_ram: float, clock_ghz: float) -> float:

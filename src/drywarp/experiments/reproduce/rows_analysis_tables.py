@@ -7,16 +7,17 @@ example and on the pairs of Fig. 6.
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from statistics import mean
 
 from ...models import get_model
 from ...models.inputs import inputs_of
 from ...models.transit import wpc_transit
-from .row import Cost, Instruction, LeftOut, Row, derived, differs, example, inconsistent, kernel, of_kind, row
+from ...support.folders import packaged_rows
+from . import Row, derived, differs, inconsistent, of_kind, row
 from .rows_analysis import PAIRS, PAPER
+from .small_kernels import Cost, Instruction, example, kernel
 
 DEVICES = {10: "Quadro K620", 11: "GTX 1060", 12: "RTX 2070"}
 NEGLIGIBLE = 1 / 240
@@ -24,17 +25,6 @@ NEGLIGIBLE = 1 / 240
 
 CUT_OFF = {(10, "wfg", "MAPE"), (10, "mwp_cwp", "MAPE^shape")}
 """Averages that are not the rounded means of their cells."""
-
-LEFT_OUT = (
-    LeftOut(
-        PAPER,
-        "Tables 10 to 12: the cells",
-        "errors on kernels and run times that the paper does not print; docs/abstract-kernels.md has the models on"
-        " kernels of our own",
-    ),
-    LeftOut(PAPER, "Table 8", "errors against measured times, which are only plotted"),
-    LeftOut(PAPER, "Figures 2, 13, 14 and 16 to 18", "only plotted"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +36,9 @@ class Column:
     averages: tuple[str, str]
 
 
-def columns(table: int) -> list[Column]:
+def columns(number: int) -> list[Column]:
     """The columns of Table 10, 11 or 12, in percent, under the names that are printed above them."""
-    text = (files(__package__ or "") / "rodinia.csv").read_text(encoding="utf-8")
-    every = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
-    lines = [line for line in every if line["table"] == str(table)]
+    lines = [line for line in packaged_rows(Path(__file__).with_name("rodinia.csv")) if line["table"] == str(number)]
     found = []
     for model in list(lines[0])[2:]:
         pairs = [line[model].split("/") for line in lines]

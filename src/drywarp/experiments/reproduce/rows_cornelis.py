@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from ...hardware import limits_of, load_gpu
 from ...hardware.occupancy import OccupancyLimits, occupancy
-from .row import Instruction, LeftOut, Row, chain, costs_of, derived, kernel, row, simulated_cycles
+from . import Row, derived, row
+from .small_kernels import Instruction, chain, costs_of, kernel, simulated_cycles
 
 PAPER = "Cornelis"
 GPUS = {"Fermi": "papers/cornelis-fermi", "Pascal": "papers/cornelis-pascal"}
@@ -18,13 +19,6 @@ BENCHMARKS = {"fadd": "alu", "cos": "sfu", "loop": "alu", "memory": "mem"}
 LENGTH = 32
 ELEMENTS = {"Fermi": 448, "Pascal": 1280}
 """# compute elements, Table I."""
-
-LEFT_OUT = (
-    LeftOut(PAPER, "Table II: average errors and standard deviations", "the measured run times are only plotted"),
-    LeftOut(PAPER, "Table II: λ and Λ but λ of fadd", "measured; they are the inputs of the other rows"),
-    LeftOut(PAPER, "Table III, and λ and Λ of bank conflicts (§IV.C)", "measured inputs, in the GPU files"),
-    LeftOut(PAPER, "Figures 2 and 3", "only plotted; the graph of the matrix multiplication is not printed"),
-)
 
 
 def pipeline_cycles(warps: int, length: int, lambda_: float, latency: float) -> float:

@@ -6,60 +6,15 @@ intermediate value, so does the row, and its note gives the unrounded result.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...hardware import load_gpu
 from ...models import mwp_cwp_2009 as hk
-from ...models.mwp_cwp import is_coalesced, transactions_before_1_3
-from .row import Kind, LeftOut, Row, differs, inconsistent, of_kind, row
+from ...models.coalescing import is_coalesced, transactions_before_1_3
+from . import Kind, Row, differs, inconsistent, of_kind, row
 
 PAPER = "Hong and Kim"
 GIGA = 1e9
-
-LEFT_OUT = (
-    LeftOut(
-        PAPER, "Tables 4 and 6: instructions of the micro-benchmarks, fitted latencies", "counted and fitted inputs"
-    ),
-    LeftOut(PAPER, "§2.4, Figure 3: speed-ups of 24.36 and 1.79", "measured"),
-    LeftOut(
-        PAPER,
-        "Figure 14: CPI of the micro-benchmarks",
-        "only plotted; the number of warps is not printed: `--figure hong-kim-14` draws the model with 24",
-    ),
-    LeftOut(
-        PAPER,
-        "Figures 15 and 16: times of the Merge benchmarks over block sizes",
-        "only plotted; how many elements a thread computes, and so the number of blocks, is not printed",
-    ),
-    LeftOut(
-        PAPER,
-        "Figures 17 to 19: CPI, CWP and MWP of the Merge benchmarks",
-        "only plotted, as means over block sizes of 4 to 512 threads; `--figure hong-kim-17`, `-18` and `-19` draw the "
-        "model with 128, but on GTX280, whose transactions per access are in a report that is cited",
-    ),
-    LeftOut(
-        PAPER,
-        "Figures 4 and 20: occupancies; 0.35 and 1 of SVM, 70 %",
-        "only plotted, over block sizes and as means over them; the registers of SVM's versions are not printed",
-    ),
-    LeftOut(
-        PAPER,
-        "Figures 25 and 26: DEP and INDEP",
-        "only plotted; the numbers of instructions are not printed: `--figure hong-kim-25` draws our graphs",
-    ),
-    LeftOut(
-        PAPER,
-        "§5.3, Figure 21: 5 as the largest MWP of uncoalesced accesses on GTX280",
-        "the transactions of such an access are in a report that is cited (Table 3)",
-    ),
-    LeftOut(PAPER, "Table 5: Mat. (tiled), larger case", "its arithmetic intensity is not printed"),
-    LeftOut(PAPER, "§5: errors of 5.4 % and 13.3 %", "the measured times are only plotted"),
-    LeftOut(
-        PAPER,
-        "§6.3, §6.4, Figures 28, 30 and 31: differences of 6, 19.65 and 11.42 %",
-        "from measured times that are only plotted; the instructions on the paths of Figure 27 are not printed",
-    ),
-    LeftOut(PAPER, "Table 7: measured M_Factor", "measured, without inputs"),
-    LeftOut(PAPER, "Figures 21 to 23: all points but those in the text", "only plotted"),
-)
 
 LOOP_BODY = (
     *("ld.global.f32", "st.shared.f32", "ld.global.f32", "st.shared.f32", "bar.sync", "ld.shared.f32"),
@@ -315,15 +270,6 @@ def _peak(gpu: str) -> float:
     return hk.mwp_peak_bw(p("memory_gbs") * GIGA, each, p("sm_count"))
 
 
-class _Values:
-    """A GPU's parameters by name; raises `UsageError` if the file lacks one."""
-
-    def __init__(self, gpu: str) -> None:
-        self.gpu = load_gpu(f"papers/{gpu}")
-
-    def __call__(self, name: str) -> float:
-        return float(self.gpu.parameter(name))
-
-
-def _parameters(gpu: str) -> _Values:
-    return _Values(gpu)
+def _parameters(gpu: str) -> Callable[[str], float]:
+    """What looks up a GPU's parameters by name; raises `UsageError` if the file lacks one."""
+    return load_gpu(f"papers/{gpu}").parameter

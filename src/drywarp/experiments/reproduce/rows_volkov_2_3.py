@@ -6,23 +6,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...models import volkov as sheet
-from ...models.needed_occupancy import concurrency, instruction_throughput, throughput, warps_for_concurrency
+from ...hardware import Gpu
+from ...models.needed_occupancy import (
+    bytes_per_cycle,
+    concurrency,
+    cycles_total,
+    instruction_throughput,
+    throughput,
+    transfer_cycles,
+    warps_for_concurrency,
+)
 from ...models.throughput import ISSUE, demand
 from ...models.volkov import latency_bound, wpc_volkov
+from ...workload.cost import CostedWorkload
+from . import Row, differs, inconsistent, of_kind, row
 from . import volkov_kernels as kernels
-from .row import LeftOut, Row, differs, inconsistent, of_kind, row
 from .volkov_kernels import PAPER, WARP, WARP_BYTES, Line, volkov_gpu
-
-LEFT_OUT = (
-    LeftOut(PAPER, "Tables 2.1, 2.5 to 2.8, 3.2", "data of GPUs and of a kernel: inputs of the other rows"),
-    LeftOut(
-        PAPER,
-        "Figures 3.6 to 3.11: measured points",
-        "only plotted; the model's curve of Figure 3.6 is §3.8's two bounds",
-    ),
-    LeftOut(PAPER, "§3.7: block launch latencies of 150 to 300 cycles", "measured inputs"),
-)
 
 
 def rows() -> list[Row]:
@@ -164,10 +163,10 @@ def _worksheet() -> list[Row]:
     alone = {name: demand(kernels.chain(gpu, [name] * count)).cycles for name, count in counts.items()}
     p = gpu.parameter
     table_3_3 = 10.4  # B/cycle, the worksheet's input
-    per_cycle = sheet.bytes_per_cycle(p("memory_reached_gbs"), p("clock_mhz") / 1000, p("sm_count"))
-    coalesced = sheet.transfer_cycles(WARP_BYTES, table_3_3)
+    per_cycle = bytes_per_cycle(p("memory_reached_gbs"), p("clock_mhz") / 1000, p("sm_count"))
+    coalesced = transfer_cycles(WARP_BYTES, table_3_3)
     printed = 12.3  # the worksheet goes on with its rounded CPI
-    total = sheet.cycles_total([(printed, 5), (2 * printed, 5)])
+    total = cycles_total([(printed, 5), (2 * printed, 5)])
     bounds = {**busy, "mem": total}
     rounded = "with the worksheet's own 12.3"
     return [
@@ -180,11 +179,9 @@ def _worksheet() -> list[Row]:
         row(PAPER, place, "cycles, shared memory, 2-way conflicts", "20", alone["smem2"]["smem"]),
         row(PAPER, place, "cycles, shared memory banks", "30", busy["smem"]),
         row(PAPER, place, "CPI, fully coalesced access", "12.3", coalesced, kind="input"),
-        row(
-            PAPER, place, "CPI, stride-2 access", "24.6", sheet.transfer_cycles(2 * WARP_BYTES, table_3_3), kind="input"
-        ),
-        row(PAPER, place, "cycles, fully coalesced access", "61.5", sheet.cycles_total([(printed, 5)]), note=rounded),
-        row(PAPER, place, "cycles, stride-2 access", "123.0", sheet.cycles_total([(2 * printed, 5)]), note=rounded),
+        row(PAPER, place, "CPI, stride-2 access", "24.6", transfer_cycles(2 * WARP_BYTES, table_3_3), kind="input"),
+        row(PAPER, place, "cycles, fully coalesced access", "61.5", cycles_total([(printed, 5)]), note=rounded),
+        row(PAPER, place, "cycles, stride-2 access", "123.0", cycles_total([(2 * printed, 5)]), note=rounded),
         row(PAPER, place, "cycles, memory system (the tightest bound)", "184.5", max(bounds.values()), note=rounded),
         row(PAPER, "§3.6", "warp throughput bound (warps/cycle)", "0.00542", 1 / max(bounds.values()), note=rounded),
     ]
@@ -211,6 +208,11 @@ def _worksheet_issue() -> list[Row]:
     ]
 
 
+def _without_waits(gpu: Gpu, line: Line, count: int) -> CostedWorkload:
+    """Listing 3.2: `count` independent lines."""
+    return kernels.workload_of(gpu, [kernels.path_of(gpu, [line] * count)])
+
+
 def _listings() -> list[Row]:
     kepler, fermi = volkov_gpu("kepler"), volkov_gpu("fermi")
     lines = [Line(name, "R1", "R1") for name in ("stream", "smem", "add", "sfu")]
@@ -226,17 +228,34 @@ def _listings() -> list[Row]:
         ("FADD", "add", "ilp_latency", (6, 12, 18, 24, 30, 36)),
         ("ST", "stream", "store_ilp_latency", (34, 68, 102, 136, 170, 204)),
     ):
-        work = kernels.without_waits(fermi, Line(class_, stall=fermi.parameter(parameter)), 7)
+        work = _without_waits(fermi, Line(class_, stall=fermi.parameter(parameter)), 7)
         for number, (published, computed) in enumerate(zip(numbers, kernels.issue_cycles(work)[0][1:], strict=True), 2):
             quantity = f"issue cycle of {name} number {number}"
             found.append(row(PAPER, "Listing 3.2", quantity, str(published), computed))
     return [*found, *_barrier()]
 
 
+def _barrier_listing(load_latency: float | None = None, barrier_latency: float = 34) -> CostedWorkload:
+    """Listing 3.3: one warp branches over a load and an add; both warps synchronize at a barrier."""
+    gpu = volkov_gpu("fermi")
+    taken, untaken = gpu.parameter("branch_taken_latency"), gpu.parameter("branch_untaken_latency")
+    ilp = gpu.parameter("ilp_latency")
+    barrier = Line("add", latency=barrier_latency, barrier=True)
+    long = (
+        Line("add", stall=untaken),
+        Line("stream", "R1", "R1", latency=load_latency, stall=ilp),
+        Line("add", "R1", "R1", stall=ilp),
+        barrier,
+        Line("add", "R2"),
+    )
+    short = (Line("add", stall=taken), barrier, Line("add", "R2"))
+    return kernels.workload_of(gpu, [kernels.path_of(gpu, long), kernels.path_of(gpu, short)])
+
+
 def _barrier() -> list[Row]:
     """Listing 3.3, in which the load takes 512 cycles, not the 513 of Table 6.2."""
     place = "Listing 3.3"
-    measured, printed = (kernels.issue_cycles(kernels.barrier_listing(load)) for load in (None, 512))
+    measured, printed = (kernels.issue_cycles(_barrier_listing(load)) for load in (None, 512))
     late = "one cycle late, as is the FADD: Table 6.2's load takes 513 cycles; with the listing's own 512 it is {:g}"
     return [
         row(PAPER, place, "issue cycle of LD, branch not taken", "28", measured[0][1]),
@@ -265,7 +284,7 @@ def _vector_add() -> list[Row]:
     work = kernels.vector_add()
     bound = 1 / demand(work).cycles[ISSUE]
     moved = kernels.VECTOR_ADD_ACCESSES * WARP_BYTES
-    per_cycle = sheet.bytes_per_cycle(p("memory_reached_gbs"), clock, sms)
+    per_cycle = bytes_per_cycle(p("memory_reached_gbs"), clock, sms)
     roof = round(per_cycle, 1) / moved
     unrounded = per_cycle / moved
     to_gbs = moved * sms * clock

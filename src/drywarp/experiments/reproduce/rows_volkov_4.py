@@ -12,20 +12,11 @@ from ...models.volkov import Volkov, latency_bound
 from ...pipeline.blocks import Share
 from ...pipeline.simulate import run_share
 from ...workload.cost import CostedWorkload, Repeat
+from . import Row, derived, of_kind, row
 from . import volkov_kernels as kernels
-from .row import LeftOut, Row, derived, of_kind, row
 from .volkov_kernels import GENERATIONS, PAPER, WARP, Line, volkov_gpu
 
 NAMES = {"g80": "G80", "gt200": "GT200", "fermi": "Fermi", "kepler": "Kepler", "maxwell": "Maxwell"}
-
-LEFT_OUT = (
-    LeftOut(PAPER, "§4.4: a factor of 1.24 per year", "a fit to products' data that the thesis does not print"),
-    LeftOut(
-        PAPER,
-        "Figures 4.1 to 4.13: measured points",
-        "only plotted",
-    ),
-)
 
 
 def rows() -> list[Row]:

@@ -6,19 +6,12 @@ from math import ceil
 
 from ...hardware import Gpu, limits_of
 from ...hardware.occupancy import blocks_by_shared, occupancy
-from ...models import volkov as sheet
 from ...models import volkov_contention as contention
 from ...models.cusp import contention_of, mix_of
-from ...models.needed_occupancy import concurrency, instruction_throughput
-from .row import LeftOut, Row, derived, differs, inconsistent, of_kind, row
+from ...models.needed_occupancy import concurrency, instruction_throughput, transaction_latency
+from . import Row, derived, differs, inconsistent, of_kind, row
 from .rows_volkov_4 import NAMES
 from .volkov_kernels import GENERATIONS, PAPER, WARP, volkov_gpu
-
-LEFT_OUT = (
-    LeftOut(PAPER, 'Table 6.2, Table 6.3: "< 1"', "measured inputs; a bound without a number"),
-    LeftOut(PAPER, "Table 6.6: percentiles of latency", "measured samples that are only plotted"),
-    LeftOut(PAPER, "§6.4: a, b and c of Table 6.5", "a fit to points that are only plotted"),
-)
 
 
 def rows() -> list[Row]:
@@ -211,7 +204,7 @@ def _diverging() -> list[Row]:
         GENERATIONS, (2, 2, 1, 4, 4), ("6.7", "7.6", "34", "33", "5.9"), strict=True
     ):
         classes = volkov_gpu(generation).classes
-        computed = sheet.transaction_latency(
+        computed = transaction_latency(
             classes["random"].latency or 0, classes["stream"].latency or 0, WARP, transactions
         )
         quantity = f"{NAMES[generation]}: latency of a further transaction (cycles)"

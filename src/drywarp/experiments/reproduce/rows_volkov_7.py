@@ -10,37 +10,11 @@ from ...models import gpumech, prior_on_mix
 from ...models import gpuperf_terms as eq
 from ...models.cusp import mix_of
 from ...models.needed_occupancy import Mix, instruction_throughput, memory_gbs
-from .row import LeftOut, Row, differs, inconsistent, row
+from . import Row, differs, inconsistent, row
 from .volkov_kernels import PAPER, WARP, volkov_gpu
 
 GPUPERF = "GPUPerf"
 GIGA = 1e9
-
-LEFT_OUT = (
-    LeftOut(GPUPERF, "Figures 1 and 6 to 16", "measured speed-ups, times and potential benefits are only plotted"),
-    LeftOut(GPUPERF, "Figure 3: CWP of 5", "a drawing without numbers"),
-    LeftOut(GPUPERF, "§4.1.1, Table 2: Γ = 64", "from simulations that it does not describe; docs/papers.md has ours"),
-    LeftOut(
-        GPUPERF,
-        "§6.2.3: B_itilp = 6068, B_fp = 9691, B_memlp = 0 and B_serial = 0 of FMM_U",
-        "neither the baseline's instructions, ILP and MLP nor its number of warps are printed",
-    ),
-    LeftOut(GPUPERF, "§6.2: 44 combinations of optimisations", "which they are, and their speed-ups, is only plotted"),
-    LeftOut(
-        GPUPERF,
-        "§6.3.2, §6.4.2: B_itilp and B_memlp of 0",
-        "of kernels whose instructions it does not print; docs/benefits.md has ours",
-    ),
-    LeftOut(GPUPERF, "Tables 4 and 5", "descriptions of kernels, and optimisations counted by the authors"),
-    LeftOut(
-        PAPER,
-        "§7.1 to §7.9: errors against experiment (1.7, 1.8, 1.9, 2.0, 7.6, …)",
-        "the measured points are only plotted",
-    ),
-    LeftOut(PAPER, "Figure 7.4, and the points of Figures 7.1 to 7.14", "measured, and only plotted"),
-    LeftOut(PAPER, "§7.4: 8.6 cycles per transaction", "measured, and used by none of its models"),
-    LeftOut(PAPER, "§7.6, Eq. 21 with MSHRs", "its Eq. 20 is not printed; the thesis has only its zero case"),
-)
 
 
 def rows() -> list[Row]:

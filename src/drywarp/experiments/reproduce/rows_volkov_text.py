@@ -11,32 +11,16 @@ import numpy as np
 
 from ...memory.requests import sectors_of, shared_wavefronts
 from ...models import volkov_contention as contention
+from ...models.coalescing import transactions_before_1_3
 from ...models.cusp import mix_of
-from ...models.mwp_cwp import transactions_before_1_3
 from ...models.needed_occupancy import Mix, concurrency, throughput
 from ...pipeline.blocks import Share
 from ...pipeline.simulate import run_share
 from ...workload.cost import Repeat, Subsystem
+from . import Row, differs, of_kind, row
 from . import volkov_kernels as kernels
-from .row import LeftOut, Row, differs, of_kind, row
 from .rows_volkov_4 import NAMES
 from .volkov_kernels import GENERATIONS, PAPER, WARP, Line, volkov_gpu
-
-LEFT_OUT = (
-    LeftOut(PAPER, "§2.5: transactions of two sizes, and by half-warps", "rules of GPUs before Fermi that we lack"),
-    LeftOut(PAPER, "Figure 3.3: 64 warps, a warp latency of 276,000 cycles", "measured"),
-    LeftOut(PAPER, "Listing 3.2: issue cycles of the loads", "measured; the text gives no rule for their delays"),
-    LeftOut(
-        PAPER,
-        "§3.10: occupancies that permutation, absolute value and Black-Scholes need",
-        "measured; of these kernels neither machine code nor Λ is printed",
-    ),
-    LeftOut(PAPER, "§4.7, §4.12: 2, 3 and 8 issue cycles, 12 %", "fits to, and an error against, measured points"),
-    LeftOut(PAPER, "§5.3: 2 cycles for a register bank conflict on Fermi", "measured"),
-    LeftOut(PAPER, "§5.6, §5.9: how occupancy varies over time", "measured; drawn for three runs"),
-    LeftOut(PAPER, "§6.1, §6.3: latencies and rates of other authors; 92 %, 199 GB/s", "cited or measured"),
-    LeftOut(PAPER, "Table 6.1: random; §6.7: effects of the array size", "measured inputs, and only plotted"),
-)
 
 
 def rows() -> list[Row]:

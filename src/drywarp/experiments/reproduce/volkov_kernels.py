@@ -160,25 +160,3 @@ def vector_add(arithmetic: bool = False) -> CostedWorkload:
 
 VECTOR_ADD_ACCESSES = 3
 """Memory instructions of Listing 3.5."""
-
-
-def without_waits(gpu: Gpu, line: Line, count: int) -> CostedWorkload:
-    """Listing 3.2: `count` independent lines."""
-    return workload_of(gpu, [path_of(gpu, [line] * count)])
-
-
-def barrier_listing(load_latency: float | None = None, barrier_latency: float = 34) -> CostedWorkload:
-    """Listing 3.3: one warp branches over a load and an add; both warps synchronize at a barrier."""
-    gpu = volkov_gpu("fermi")
-    taken, untaken = gpu.parameter("branch_taken_latency"), gpu.parameter("branch_untaken_latency")
-    ilp = gpu.parameter("ilp_latency")
-    barrier = Line("add", latency=barrier_latency, barrier=True)
-    long = (
-        Line("add", stall=untaken),
-        Line("stream", "R1", "R1", latency=load_latency, stall=ilp),
-        Line("add", "R1", "R1", stall=ilp),
-        barrier,
-        Line("add", "R2"),
-    )
-    short = (Line("add", stall=taken), barrier, Line("add", "R2"))
-    return workload_of(gpu, [path_of(gpu, long), path_of(gpu, short)])

@@ -14,8 +14,9 @@ import msgspec
 from ...analysis.advice.findings import benefit_chart
 from ...analysis.emulation_cache import CacheEntry
 from ...analysis.every_model import with_producers
+from ...analysis.fits import geometry_of
 from ...analysis.prepare import cost, execute, load, serve_memory
-from ...analysis.prepared import Prepared, geometry_of
+from ...analysis.prepared import Prepared
 from ...analysis.request import DEFAULT_MODELS, LaunchRequest, Options
 from ...analysis.result import Band
 from ...analysis.uncertainty import band_of, bounded

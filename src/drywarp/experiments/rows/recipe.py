@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import UsageError
-from ...frontends.cuda.options import CudaOptions
+from ...frontends.cuda import CudaOptions
 from ...frontends.load import as_source as path_or_text
 from ...frontends.load import read_input
 from ...hardware.gpu import CLOCKS

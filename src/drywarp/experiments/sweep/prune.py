@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import UsageError
+from ...support.text import json_of
 from .row import SweepRow
 from .space import Cell
 
@@ -132,6 +133,11 @@ class Pruned:
     def regret(self) -> float:
         """The largest regret of all."""
         return max(kept.regret for kept in self.groups)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As in JSON."""
+        groups = [{**json_of(kept, "gpu problem of regret chance"), "kept": len(kept.rows)} for kept in self.groups]
+        return {**json_of(self, "share sigma"), "groups": groups}
 
 
 @cache

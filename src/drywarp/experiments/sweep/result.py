@@ -7,21 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..._version import __version__
 from ...errors import ToolError, UsageError
 from ...frontends.cache import tool_versions
 from ...support.by_name import figures
-from ...support.text import json_of
+from ...support.folders import write_file
 from ..rows.row_file import RowFile, check_suffix
 from .prune import Pruned, prune, ranked
 from .row import SweepRow, form_of, single, tuner_files
 from .space import Cell, Optimisation
 from .study import Study, studies
-
-if TYPE_CHECKING:
-    import pandas
 
 SCHEMA_VERSION = 2
 
@@ -120,11 +117,7 @@ class SweepResult:
         versions = {"drywarp": __version__, **self.tools}
         rows = single(self.rows, self.problem)
         for suffix, text in tuner_files(rows, self.kernel, self.problem, form, versions).items():
-            file = Path(path).with_name(Path(path).stem + suffix)
-            try:
-                file.write_text(text, encoding="utf-8")
-            except OSError as error:
-                raise UsageError(f"{file}: cannot be written ({error.strerror})") from None
+            write_file(Path(path).with_name(Path(path).stem + suffix), text)
 
     def columns(self) -> tuple[str, ...]:
         """The names of a row's cells."""
@@ -135,8 +128,8 @@ class SweepResult:
         form = form_of(self.parameters, self.models, self.band, self.benefits)
         return [dict(form.cells(row)) for row in (self.rows if rows is None else rows)]
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """All rows as a data frame. Raises ToolError if pandas is not installed."""
+    def to_pandas(self) -> Any:
+        """All rows as a pandas data frame. Raises ToolError if pandas is not installed."""
         try:
             import pandas
         except ImportError:
@@ -161,10 +154,5 @@ class SweepResult:
             "seconds": self.seconds,
             "benefits": [study.to_dict() for study in self.studies] if self.benefits else None,
             "rows": self.cells(rows if pruned is None else pruned.rows),
-            "pruned": None if pruned is None else _pruned(pruned),
+            "pruned": None if pruned is None else pruned.to_dict(),
         }
-
-
-def _pruned(pruned: Pruned) -> dict[str, Any]:
-    groups = [{**json_of(kept, "gpu problem of regret chance"), "kept": len(kept.rows)} for kept in pruned.groups]
-    return {**json_of(pruned, "share sigma"), "groups": groups}

@@ -17,7 +17,7 @@ A = "f32[n*n]:random"
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -243,3 +243,17 @@ def _extents(value: Extents | None) -> str | None:
 def _argument(value: Any) -> Any:
     """Numbers as texts, so that arguments from a file and the command line are equal; arrays are unchanged."""
     return text_of(value) if isinstance(value, Cell) else value
+
+
+def optimisations_of(
+    values: Mapping[str, Sequence[Cell]], given: Mapping[str, Optimisation], problem: Sequence[str]
+) -> dict[str, Optimisation]:
+    """The space's own, or else every value but the first of each parameter that is a choice; `values` lists them."""
+    if given:
+        return dict(given)
+    return {
+        f"{name}={text_of(value)}": Optimisation({name: value})
+        for name, listed in values.items()
+        if name not in problem
+        for value in listed[1:]
+    }

@@ -12,7 +12,7 @@ from ..rows.row_file import text_of
 from ..validate.statistics import spearman
 from .prune import competing
 from .row import SweepRow
-from .space import Cell, Optimisation
+from .space import Cell, Optimisation, optimisations_of
 
 BASELINE = "baseline"
 
@@ -74,20 +74,6 @@ class Study:
             "choice": self.choice.to_dict(),
             "models": {name: {"rank_correlation": rho, "regret": lost} for name, (rho, lost) in self.models.items()},
         }
-
-
-def optimisations_of(
-    values: Mapping[str, Sequence[Cell]], given: Mapping[str, Optimisation], problem: Sequence[str]
-) -> dict[str, Optimisation]:
-    """The space's own, or else every value but the first of each parameter that is a choice; `values` lists them."""
-    if given:
-        return dict(given)
-    return {
-        f"{name}={text_of(value)}": Optimisation({name: value})
-        for name, listed in values.items()
-        if name not in problem
-        for value in listed[1:]
-    }
 
 
 def studies(

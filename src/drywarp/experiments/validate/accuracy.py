@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._version import __version__
-from ...analysis.result import SCHEMA_VERSION
+from ...analysis.result import headed
 from ...frontends.cache import tool_versions
 from ...models.pipeline import Pipeline
 from ...support.by_name import figures
@@ -146,8 +145,7 @@ class ValidationReport:
     def to_dict(self, worst: int = WORST) -> dict[str, Any]:
         """The documented JSON object (docs/json.md), with so many of the worst rows."""
         return {
-            "schema_version": SCHEMA_VERSION,
-            "versions": {"drywarp": __version__, **tool_versions()},
+            **headed(**tool_versions()),
             "table": self.table,
             "kernel": self.kernel or None,
             "gpu": self.gpu,

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._version import __version__
-from ...analysis.result import SCHEMA_VERSION
+from ...analysis.result import headed
 from ...errors import InputFileError
 from ...support.text import json_of
 from ..rows.recipe import Recipe, named_columns
@@ -83,8 +82,7 @@ class RatioReport:
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object (docs/json.md)."""
         return {
-            "schema_version": SCHEMA_VERSION,
-            "versions": {"drywarp": __version__},
+            **headed(),
             "first": {"rows": self.first, "gpu": self.gpus[0]},
             "second": {"rows": self.second, "gpu": self.gpus[1]},
             "matched": self.matched,

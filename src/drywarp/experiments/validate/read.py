@@ -13,11 +13,12 @@ from statistics import median
 from typing import Any
 
 from ...errors import InputFileError, UsageError
-from ...frontends.profiles.measured_file import looks_like_rocprof, read_measured
+from ...frontends.profiles import read_measured
 from ...frontends.profiles.ncu import read_text
+from ...frontends.profiles.rocprof import looks_like_rocprof
 from ...kernel.profile import MeasuredKernel
 from .read_csv import MeasuredRow, Table, is_parameter, parse_csv
-from .row import UNITS, choose, seconds, unit_of
+from .time_column import UNITS, choose, seconds, unit_of
 
 # Kernel Tuner's files: the cache that it writes while it tunes, and results in the T4 format.
 #

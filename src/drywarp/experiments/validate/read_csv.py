@@ -16,7 +16,7 @@ from ...frontends.loaded import launch_options
 from ..rows.identity import hash_of
 from ..rows.recipe import CLOCK, Recipe, Row
 from ..rows.worker import KERNEL, WARM_L2
-from .row import choose, seconds
+from .time_column import choose, seconds
 
 # A table of measurements as returned by every reader: rows with a time, and the parameter columns.
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from ...errors import CompileError, ToolError, UsageError
 from ...kernel.kernel import Kernel
 from .. import cache
+from ..cuda import CudaOptions
 from ..cuda.compile import INLINE_NAME, declaration_of, with_names
 from ..cuda.headers import HOST_HEADERS
 from ..cuda.host_code import holds_host_code
 from ..cuda.instances import instances
 from ..cuda.nvrtc import Translation, gather
-from ..cuda.options import CudaOptions
 from ..cuda.repair import compile_repaired
 from ..cuda.source import blank_comments, find_kernels, resolve, type_names
 from . import OPENCL, is_assembly, is_opencl

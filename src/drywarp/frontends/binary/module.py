@@ -10,16 +10,16 @@ from pathlib import Path
 from ...errors import CompileError, InputFileError
 from ...kernel.kernel import Kernel
 from .. import cache
+from ..cuda import CudaOptions
 from ..cuda.build import compile_translation
 from ..cuda.compile import name_parameters, with_including
 from ..cuda.instances import Instance, instances
 from ..cuda.nvrtc import Translation, gather
-from ..cuda.options import CudaOptions
 from ..cuda.source import KernelDeclaration, blank_comments, decode, find_kernels
 from ..load import read_input
 from ..loaded import LaunchComment, launch_comment
-from ..ptx import is_ptx
-from ..ptx.ptx import ptx_kernels, read_ptx
+from ..ptx import is_ptx, read_ptx
+from ..ptx.ptx import ptx_kernels
 from . import is_binary
 from .containers import load_binary_module
 from .cubin import kernels_of
@@ -54,8 +54,7 @@ def load_module(
     data = read_input(path)
     if is_binary(data):
         on_stage("parse")
-        kernels = tuple(load_binary_module(path, data, arch=arch).values())
-        return Module(kernels, LaunchComment())
+        return Module(tuple(load_binary_module(path, data, arch=arch).values()), LaunchComment())
     try:
         text = decode(data).replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
@@ -119,17 +118,13 @@ def _compile_named(
         try:
             return compile_translation(translation, arch, left, options), refused
         except CompileError as error:
-            bad = _refused(error.log, left)
+            # Line 2 of NVRTC's file of names holds the first expression.
+            numbers = {int(number) - 2 for number in _BAD_NAME.findall(error.log)}
+            bad = [expression for n, expression in enumerate(left) if n in numbers]
             if not bad:
                 raise
             refused += bad
             left = [e for e in left if e not in bad]
-
-
-def _refused(log: str, expressions: Sequence[str]) -> list[str]:
-    """The name expressions that a compiler log reports as errors; line 2 of NVRTC's name file is the first one."""
-    numbers = {int(number) - 2 for number in _BAD_NAME.findall(log)}
-    return [expression for n, expression in enumerate(expressions) if n in numbers]
 
 
 def _named(

@@ -31,7 +31,6 @@ _HALF = re.compile(r"^(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\.H([01])$")
 _NAME = re.compile(r"^(SR_[\w.]+|SRZ|B\d+|SB\d+|gsb\d|Rpc\.\w+|\{[\d,]*\}|[A-Z][A-Z0-9_.]*|[1-3]D\w*)$")
 _LONGEST, _LONGEST_WITH_LABEL = 200, 20_000
 """Length limit of an operand in characters; a label may be as long as a mangled name."""
-_FLOAT_VALUES = {"INF": float("inf"), "QNAN": float("nan"), "SNAN": float("nan")}
 
 
 def _register(text: str) -> Register | None:
@@ -69,10 +68,8 @@ def parse_operand(text: str, labels: Mapping[str, int]) -> Operand:
     if _INTEGER.match(text):
         return Immediate(int(text, 16), text)
     if _FLOAT.match(text):
-        bare = text.lstrip("+-")
-        value = _FLOAT_VALUES.get(bare)
-        number_value = float(bare) if value is None else value
-        return Immediate(-number_value if text.startswith("-") else number_value, text)
+        value = float(text.lstrip("+-").lstrip("QS"))  # of QNAN and SNAN too
+        return Immediate(-value if text.startswith("-") else value, text)
     if match := _HALF.match(text):
         bits = int.from_bytes(struct.pack("<f", float(match[1])), "little")
         return Immediate(bits >> 16 * int(match[2]) & 0xFFFF, text)

@@ -14,11 +14,11 @@ from .. import cache
 from ..binary.elf import parse_elf
 from ..binary.sass import listing_of
 from ..cache import library_folders, tool_versions
+from . import CudaOptions
 from .headers import DEVICE_LIBRARIES, HOST_HEADERS, RELOCATABLE, Remedy, header_folder, stand_in_texts
 from .host_code import holds_host_code
 from .nvcc import SECONDS, compile_with_nvcc, curand_notes, expressions_of, find_nvcc, nvcc_state
 from .nvrtc import NAME_MAP, Compiled, Translation, compile_program
-from .options import CudaOptions
 from .repair import compile_repaired
 from .source import blank_comments, type_names
 

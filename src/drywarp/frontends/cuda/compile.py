@@ -20,10 +20,10 @@ from ...support.text import kernels_text
 from .. import cache
 from ..binary.cubin import kernels_of
 from ..binary.signatures import demangled, layouts_in, without_parameters
+from . import CudaOptions
 from .build import build_key, compile_translation, debug_build
 from .instances import constant_types, typed
 from .nvrtc import Translation, gather
-from .options import CudaOptions
 from .source import Declared, KernelDeclaration, decode, find_kernels, includes, resolve, template_arguments, type_names
 
 INLINE_NAME = "<source>"

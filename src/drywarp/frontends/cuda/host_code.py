@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from .branches import one_branch
 from .nvrtc import Translation
-from .source import blank_comments, blank_directives, includes
+from .source import blank_comments, blank_directives, includes, template_parameters_of
 
 # Split a CUDA source into its outermost pieces: functions, types and variables, with their namespaces.
 #
@@ -107,6 +107,28 @@ def members(text: str, piece: Piece) -> Iterator[Piece]:
 def is_class(header: str) -> bool:
     """Whether the text before a body is the head of a class, struct or union."""
     return _CLASS.search(_PARAMETERS.sub("()", _ATTRIBUTES.sub(" ", without_template(header)))) is not None
+
+
+@dataclass(frozen=True)
+class HostFunction:
+    """A host function: its place in the text, its names and where its body starts."""
+
+    piece: Piece
+    name: str
+    parameters: str
+    template: tuple[str, ...]
+    body: int
+
+
+def functions_of(text: str) -> Iterator[HostFunction]:
+    """The functions of a text without comments and directives; other bodies at namespace scope have no name."""
+    for piece in pieces(text):
+        if not piece.body or (body := text.find("{", piece.start + len(piece.header))) < 0:
+            continue
+        opening = None if is_class(piece.header) else re.search(r"([A-Za-z_]\w*)\s*\(", piece.header)
+        listed = piece.header[opening.end() : closing(piece.header, opening.end() - 1)] if opening else ""
+        template = tuple(name for name, _ in template_parameters_of(piece.header))
+        yield HostFunction(piece, opening[1] if opening else "", listed, template, body)
 
 
 def _end_of_definition(clean: str, header: str, brace: int) -> int:

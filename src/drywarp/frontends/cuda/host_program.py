@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from .branches import compiled_branches
-from .host_code import Piece, closing, is_class, pieces
+from .host_code import HostFunction, closing, functions_of, pieces
 from .host_values import Scope, State, Value, evaluate, split_call, split_commas
 from .host_walk import statement, walk
 from .nvrtc import Translation
-from .source import blank_comments, blank_directives, parameters_of, template_parameters_of, type_names
+from .source import blank_comments, blank_directives, parameters_of, type_names
 
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\([^()]*\))?[ \t]*((?:[^\n]*\\\n)*[^\n]*)$", re.M)
 _RETURNS = re.compile(r"\{\s*return\b([^;]+);\s*\}\s*;?\s*$")
@@ -21,23 +21,12 @@ _DEEPEST = 3
 
 
 @dataclass(frozen=True)
-class _Function:
-    """A host function: its place in the text, its names and where its body starts."""
-
-    piece: Piece
-    name: str
-    parameters: str
-    template: tuple[str, ...]
-    body: int
-
-
-@dataclass(frozen=True)
 class HostText:
     """A text without comments, directives and branches that are not compiled, and its functions."""
 
     origin: str
     text: str
-    functions: tuple[_Function, ...]
+    functions: tuple[HostFunction, ...]
 
     def place(self, at: int) -> str:
         """File and line of a place, as messages write it."""
@@ -72,7 +61,7 @@ class HostProgram:
         walk(held.text, function.body + 1, at, state)
         return state
 
-    def _bind(self, function: _Function, state: State, depth: int) -> None:
+    def _bind(self, function: HostFunction, state: State, depth: int) -> None:
         declared = parameters_of(function.parameters)
         defaults = [text.partition("=")[2].strip() for text in split_commas(function.parameters)]
         caller = self._caller(function) if declared or function.template else None
@@ -98,7 +87,7 @@ class HostProgram:
             if plain in outer.memory:
                 state.memory[one.name] = outer.memory[plain]
 
-    def _caller(self, function: _Function) -> tuple[HostText, int, list[str], list[str]] | None:
+    def _caller(self, function: HostFunction) -> tuple[HostText, int, list[str], list[str]] | None:
         called = re.compile(rf"(?<![\w.>]){re.escape(function.name)}\s*(?:<([^;{{}}()]*)>)?\s*\(")
         for held in self.texts:
             for match in called.finditer(held.text) if function.name else ():
@@ -125,7 +114,7 @@ def host_program(translation: Translation, defines: tuple[tuple[str, str], ...])
             elif meaning:
                 macros[name] = meaning
         text = blank_directives(clean)
-        texts.append(HostText(origin, text, tuple(_functions(text))))
+        texts.append(HostText(origin, text, tuple(functions_of(text))))
     changed: dict[str, Sequence[int]] = {}
     types = type_names((*translation.bodies, translation.text), given)
     scope = Scope({}, {**given, **macros}, functions, types, {}, changed)
@@ -138,16 +127,6 @@ def host_program(translation: Translation, defines: tuple[tuple[str, str], ...])
                 functions[function.name] = ([p.name for p in parameters_of(function.parameters)], match[1])
         _globals(held, scope)
     return HostProgram(tuple(reversed(texts)), scope)
-
-
-def _functions(text: str) -> Iterator[_Function]:
-    for piece in pieces(text):
-        if not piece.body or (body := text.find("{", piece.start + len(piece.header))) < 0:
-            continue
-        opening = None if is_class(piece.header) else re.search(r"([A-Za-z_]\w*)\s*\(", piece.header)
-        listed = piece.header[opening.end() : closing(piece.header, opening.end() - 1)] if opening else ""
-        template = tuple(name for name, _ in template_parameters_of(piece.header))
-        yield _Function(piece, opening[1] if opening else "", listed, template, body)
 
 
 def _globals(held: HostText, scope: Scope) -> None:

@@ -20,6 +20,8 @@ _POINTER = re.compile(
     r"(?:(?:thrust::)?raw_pointer_cast\s*\()?\s*&?\s*([A-Za-z_]\w*(?:(?:\.|->)(?!data\b)\w+)*)"
     r"(?:\.data\(\)(?:\.get\(\))?|\.begin\(\))?\s*(?:(?:\[|\+)\s*([^\]]+?)\s*\]?)?\)?"
 )
+_PARAMETER = re.compile(r"\b(?:typename|class)\s+(\w+)\s*[,>=]")
+_SETTLED = re.compile(r"\d+|(?:un)?(?:signed)?(?:char|short|int|long|longlong)|float|double|bool|half2?|nv_bfloat162?")
 _CAST = re.compile(r"^(?:\(\s*[\w:\s]+[\s*]*\)\s*|(?:reinterpret|static|const)_cast\s*<[^<>]*>\s*)")
 
 
@@ -62,18 +64,14 @@ def _is_other_instance(template: str, name: str) -> bool:
     return settled and any(not is_alike(one, two) for one, two in given)
 
 
-_PARAMETER = re.compile(r"\b(?:typename|class)\s+(\w+)\s*[,>=]")
-_SETTLED = re.compile(r"\d+|(?:un)?(?:signed)?(?:char|short|int|long|longlong)|float|double|bool|half2?|nv_bfloat162?")
-
-
 def _arguments(name: str) -> str:
     return name.partition("<")[2].rpartition(">")[0]
 
 
 def _template_arguments(template: str, name: str) -> dict[str, str]:
     """What the names in a launch's template arguments are in this instance: N is 64 for ``k<T, N>``, ``k<int, 64>``."""
-    wanted = split_top(_arguments(name))
-    return {text: value for text, value in zip(split_top(template), wanted, strict=False) if text.isidentifier()}
+    both = zip(split_top(template), split_top(_arguments(name)), strict=False)
+    return {text: value for text, value in both if text.isidentifier()}
 
 
 def _settled(
@@ -100,7 +98,8 @@ def _settled(
     sizes: dict[str, str | None] = {}
     for what, text in (("grid", site.grid), ("block", site.block)):
         value = extents([evaluate(text, state.scope)])
-        sizes[what] = ",".join(map(str, _short(value))) if value and min(value) > 0 else None
+        shown = value[: 3 if value[2] > 1 else 2 if value[1] > 1 else 1] if value and min(value) > 0 else ()
+        sizes[what] = ",".join(map(str, shown)) or None
         if sizes[what] is None:
             open_[what] = " ".join(text.split())
     shared = evaluate(site.shared, state.scope)
@@ -120,15 +119,9 @@ def _settled(
     return launch, state.reached
 
 
-def _short(value: tuple[int, int, int]) -> tuple[int, ...]:
-    return value if value[2] > 1 else value[:2] if value[1] > 1 else value[:1]
-
-
 def _argument(parameter: Parameter, text: str, state: State) -> tuple[str | None, int | None]:
     """The value of an argument as on the command line, and where its memory is allocated."""
-    while cast := _CAST.match(text):
-        if not parameter.pointer:
-            break
+    while parameter.pointer and (cast := _CAST.match(text)):
         text = text[cast.end() :].strip()
     opaque = not parameter.pointer and parameter.size == 8 and not number_code(parameter.type)
     if parameter.pointer and text in ("nullptr", "NULL", "0"):

@@ -14,8 +14,8 @@ from pkgutil import iter_modules
 
 from ...hardware import Gpu
 from ...support.by_name import plugins_of
+from ..cuda import CudaOptions
 from ..cuda.compile import INLINE_NAME
-from ..cuda.options import CudaOptions
 from ..loaded import LaunchComment, Loaded
 
 GROUP = "drywarp.formats"

@@ -1,1 +1,103 @@
-"""Profiler exports (Nsight Compute, rocprof): the measured metrics of each launch."""
+"""Profiler exports: the measured metrics of each launch, read in every supported format, and written in our own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ...errors import InputFileError, UsageError
+from ...kernel.profile import MeasuredKernel
+from ...support.folders import write_file
+from .ncu import parse_ncu, read_text
+from .rocprof import looks_like_rocprof, parse_rocprof
+
+FORMAT = 1
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    """A profile as `drywarp import-ncu -o` writes it."""
+
+    format: int
+    kernels: list[MeasuredKernel]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The launches in a profiler export, and the file they came from."""
+
+    source: str
+    kernels: tuple[MeasuredKernel, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The documented JSON object; `read_measured` reads it back."""
+        return {"format": FORMAT, "kernels": [msgspec.to_builtins(kernel) for kernel in self.kernels]}
+
+
+def read_measured(path: Path) -> Imported:
+    """Read launches from a drywarp profile, an Nsight Compute CSV or a rocprof CSV; the content decides which.
+
+    Raises InputFileError for anything else.
+    """
+    text = read_text(path)
+    if text.lstrip().startswith("{"):
+        return Imported(str(path), _ours(text, path))
+    if looks_like_rocprof(text):
+        return Imported(str(path), parse_rocprof(text, str(path)))
+    return Imported(str(path), parse_ncu(text, str(path)))
+
+
+def _ours(text: str, path: Path) -> tuple[MeasuredKernel, ...]:
+    try:
+        found = msgspec.json.decode(text.encode(), type=_File)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputFileError(f"{path}: {error} (expected a profile that drywarp import-ncu wrote)") from None
+    if found.format != FORMAT:
+        raise InputFileError(f"{path}: format {found.format}, expected {FORMAT}")
+    return tuple(found.kernels)
+
+
+def write_measured(imported: Imported, path: Path) -> None:
+    """Write a profile. Raises UsageError if the file cannot be written."""
+    write_file(path, msgspec.json.format(msgspec.json.encode(imported.to_dict()), indent=2) + b"\n")
+
+
+def matching(
+    kernels: Sequence[MeasuredKernel], name: str, symbol: str, grid: tuple[int, ...], block: tuple[int, ...]
+) -> MeasuredKernel:
+    """All launches of this kernel with this grid and block, merged: the mean of each metric.
+
+    If there is none, raises UsageError listing what the profile has.
+    """
+    plain = name.split("<")[0].split("::")[-1].strip()
+    named = [k for k in kernels if k.name == symbol or plain == _plain(k.name)]
+    if not named:
+        raise UsageError(f"the profile has no kernel {name!r}; it holds: {_list(sorted({k.name for k in kernels}))}")
+    fits = [k for k in named if k.grid in (None, tuple(grid)) and k.block in (None, tuple(block))]
+    if not fits:
+        launches = _list(sorted({f"grid {k.grid} block {k.block}" for k in named}))
+        raise UsageError(f"the profile has no launch of {name} with grid {grid} and block {block}; it has: {launches}")
+    metrics = {}
+    for metric in dict.fromkeys(m for k in fits for m in k.metrics):
+        values = [k.metrics[metric] for k in fits if metric in k.metrics]
+        metrics[metric] = sum(values) / len(values)
+    first = fits[0]
+    return MeasuredKernel(first.name, first.grid, first.block, metrics, first.device, first.place)
+
+
+def _plain(name: str) -> str:
+    """The bare name: `kernel` for `void ns::kernel<float, 4>(float*)`."""
+    head = name.split("(anonymous namespace)::")[-1].split("(")[0]
+    depth, kept = 0, ""
+    for character in head:
+        depth += {"<": 1, ">": -1}.get(character, 0)
+        kept += character if depth == 0 and character != ">" else ""
+    return (kept.split() or [""])[-1].split("::")[-1]
+
+
+def _list(texts: Sequence[str]) -> str:
+    shown = ", ".join(texts[:5])
+    return f"{shown} and {len(texts) - 5} more" if len(texts) > 5 else shown or "nothing"

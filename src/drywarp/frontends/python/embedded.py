@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import UsageError
-from ..cuda.options import CudaOptions, known_options
+from ..cuda import CudaOptions, known_options
 from ..cuda.source import find_kernels
 
 _CALLS: Mapping[str, tuple[str, ...]] = {

@@ -13,8 +13,8 @@ from typing import Any
 from ...errors import InputFileError, UsageError
 from ...hardware import Gpu
 from ...kernel.kernel import Kernel
+from ..cuda import CudaOptions, known_options
 from ..cuda.compile import compile_cuda
-from ..cuda.options import CudaOptions, known_options
 from ..loaded import Deferred
 from .embedded import chosen_source, embedded_sources
 from .execution import Surroundings

@@ -18,9 +18,10 @@ from ...errors import CompileError, DrywarpError, ToolError, UsageError
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import DTYPES, Buffer
 from ...support.by_name import version_of
-from ..cuda.options import CudaOptions
+from ..cuda import CudaOptions
 from ..loaded import Specialised
-from ..ptx.ptx import ptx_kernels, ptx_tools, read_ptx
+from ..ptx import read_ptx
+from ..ptx.ptx import ptx_kernels, ptx_tools
 from .embedded import literal, plain
 from .isolation import UnknownValue, diverted, loaded, require
 

@@ -102,15 +102,12 @@ class _Facts:
 def _properties(gpu: Gpu) -> _Facts:
     """`torch.cuda.get_device_properties`, as far as the GPU's file states them."""
     (major, minor), limits, memory = capability(gpu), gpu.occupancy, gpu.memory
-    known = {"total_memory": memory.dram.bytes} if memory.dram.bytes else {}
+    known = {"name": gpu.title, "major": major, "minor": minor, "warp_size": limits.warp_size}
+    known |= {"total_memory": memory.dram.bytes} if memory.dram.bytes else {}
     return _Facts(
         "torch.cuda.get_device_properties(…)",
         **known,
-        name=gpu.title,
-        major=major,
-        minor=minor,
         multi_processor_count=gpu.device.sm_count,
-        warp_size=limits.warp_size,
         max_threads_per_multi_processor=limits.max_threads_per_sm,
         regs_per_multiprocessor=limits.registers_per_sm,
         shared_memory_per_block=limits.shared_bytes_per_block_default,

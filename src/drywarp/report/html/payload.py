@@ -89,15 +89,14 @@ def payload(analysis: Analysis, answer: dict[str, Any], benefits: dict[str, Any]
         "benefits": benefits,
         "code": _code(code, sources, reasons),
         "sources": [_source(source) for source in sources],
-        "events": packed_events(events, {line.index: _opcode(line.text) for line in code}) if events else None,
+        "events": packed_events(events, {line.index: opcode_of(line.text) for line in code}) if events else None,
     }
 
 
-def _opcode(text: str) -> str:
+def opcode_of(text: str) -> str:
     """The opcode of a line of the listing, without its guard."""
     words = text.split()
-    if words and words[0].startswith("@"):
-        words = words[1:]
+    words = words[1:] if words and words[0].startswith("@") else words
     return words[0].split(".")[0].rstrip(";") if words else ""
 
 

@@ -17,8 +17,9 @@ from ...models.base import Prediction
 from ...models.comparison import curve_occupancies
 from ...models.pipeline import Pipeline
 from ...pipeline.extrapolate import instructions
+from ...support.text import json_of
 from ...workload.cost import CostedWorkload
-from ..html.payload import packed_events
+from ..html.payload import opcode_of, packed_events
 from .asked import MOST_EVENTS, Analyse, Resimulate, ServeLimits
 from .change import SmallLaunch, lambdas, latencies, offered_gpus, scaled
 from .untrusted import check_source, read_launch
@@ -43,7 +44,7 @@ class Session:
     def analyse(self, request: Analyse) -> dict[str, Any]:
         """Compile, emulate and simulate a kernel, for the sliders to vary."""
         check_source(request.source)
-        said = read_launch(request.launch)
+        launch = read_launch(request.launch).stated()
         gpus = dict(offered_gpus())
         if request.gpu not in gpus:
             raise UsageError(f"gpu {request.gpu[:40]!r}: unknown; expected {', '.join(gpus)}")
@@ -51,17 +52,7 @@ class Session:
         prepared = prepare_kernel(
             request.source + "\n",  # a line break marks it as source, never a path
             gpu=request.gpu,
-            entry=said.entry,
-            grid=said.grid,
-            block=said.block,
-            args=said.arguments,
-            constants=said.constants,
-            shared=None if said.shared is None else int(said.shared),
-            cluster=said.cluster,
-            defines=said.defines,
-            std=said.std,
-            compiler_options=tuple(said.compiler_options),
-            config=said.config,
+            **launch,
             options=options,
         )
         answer = answer_prepared(prepared, options)
@@ -70,19 +61,15 @@ class Session:
         self.number += 1
         costed, prediction = prepared.costed, answer.prediction
         code = code_lines(prepared, prediction.node_stalls)[0]
-        opcodes = {line.index: _opcode(line.text) for line in code}
+        opcodes = {line.index: opcode_of(line.text) for line in code}
         return {
             "number": self.number,
-            "kernel": answer.kernel,
+            **json_of(answer, "kernel verdict grid block notes"),
             "gpu": answer.gpu_title,
-            "verdict": answer.verdict,
             "band": [answer.band.low_at_clock_s, answer.band.high_at_clock_s] if answer.band else None,
             "clock": answer.clock_hz,
-            "grid": list(answer.grid),
-            "block": list(answer.block),
             "registers": answer.resources.registers,
             "limited_by": answer.occupancy.limited_by,
-            "notes": list(answer.notes),
             "warps_per_block": costed.warps_per_block,
             "occupancy": costed.warps_per_sm,
             "most_occupancy": costed.max_blocks_per_sm * costed.warps_per_block,
@@ -107,24 +94,17 @@ class Session:
         if kernel is None or request.number != self.number:
             raise UsageError("another kernel has been analysed in the meantime; analyse this one again")
         costed = _changed(kernel.costed, request)
+        told = {"number": self.number, "settled": request.settled, "occupancy": costed.warps_per_sm}
         if request.settled:
             occupancies = curve_occupancies(costed, None)
             prediction = Pipeline().predict(costed, occupancies)
-            opcodes = {n: _opcode(ins.text) for n, ins in enumerate(kernel.kernel.instructions)}
-            return {
-                "number": self.number,
-                "settled": True,
-                "occupancy": costed.warps_per_sm,
-                **_figures(costed, prediction),
-                **_profile(costed, opcodes),
-            }
+            opcodes = {n: opcode_of(ins.text) for n, ins in enumerate(kernel.kernel.instructions)}
+            return {**told, **_figures(costed, prediction), **_profile(costed, opcodes)}
         self._stand_in = self._stand_in or SmallLaunch(kernel.costed)
         ratio, limiter = self._stand_in.ratio(costed)
         time_s = self._time_s * ratio
         return {
-            "number": self.number,
-            "settled": False,
-            "occupancy": costed.warps_per_sm,
+            **told,
             "time_s": time_s,
             "limiter": limit_words(limiter),
             "point": [costed.warps_per_sm, _rate(costed, (time_s - costed.start_s) * costed.clock_hz), time_s, limiter],
@@ -177,9 +157,3 @@ def _profile(costed: CostedWorkload, opcodes: dict[int, str]) -> dict[str, Any]:
     used = {node.instruction for node in events.nodes}
     names = {index: name for index, name in opcodes.items() if index in used}
     return {"events": packed_events(events, names), "reasons": list(events.reasons)}
-
-
-def _opcode(text: str) -> str:
-    words = text.split()
-    words = words[1:] if words and words[0].startswith("@") else words
-    return words[0].split(".")[0].rstrip(";") if words else ""

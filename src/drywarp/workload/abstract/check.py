@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +17,6 @@ from ...support.folders import read_toml
 from .file import (
     FORMAT,
     AbstractClass,
-    AbstractFile,
     AbstractKernel,
     Amount,
     Cycles,
@@ -29,6 +29,20 @@ from .file import (
     Step,
     Table,
 )
+
+
+@dataclass(frozen=True)
+class AbstractFile:
+    """A file with its name, its content, and its errors."""
+
+    name: str
+    path: str
+    kernel: AbstractKernel
+
+    def error(self, key: str, problem: str) -> InputFileError:
+        """An error at a dotted key."""
+        return InputFileError(f"{self.path}: {key}: {problem}")
+
 
 # Errors in an abstract kernel file, in TOML's terms.
 

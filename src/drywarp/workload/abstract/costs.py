@@ -14,8 +14,8 @@ from ...memory.behaviour import AccessBehaviour
 from ...support.expressions import ExpressionError, Number, evaluate
 from ..cost import CostedNode, Level, to_ticks
 from ..memory_costs import MemoryCosts
-from .check import OCCUPANCY, did_you_mean
-from .file import AbstractClass, AbstractFile, Amount, Costs, Cycles, Measured
+from .check import OCCUPANCY, AbstractFile, did_you_mean
+from .file import AbstractClass, Amount, Costs, Cycles, Measured
 
 
 def settings_of(file: AbstractFile, given: Mapping[str, float | str]) -> dict[str, Number]:

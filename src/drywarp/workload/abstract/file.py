@@ -6,12 +6,9 @@ assigns costs on a GPU.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import msgspec
-
-from ...errors import InputFileError
 
 FORMAT = 1
 Kind = Literal["computation", "fp", "sfu", "shared", "memory", "barrier"]
@@ -156,16 +153,3 @@ class AbstractKernel(Table, frozen=True):
     def programs(self) -> dict[str, list[Step]]:
         """The program of each graph by its name; "" if there is only `program`."""
         return {name: graph.program for name, graph in self.graphs.items()} or {"": self.program}
-
-
-@dataclass(frozen=True)
-class AbstractFile:
-    """A file with its name, its content, and its errors."""
-
-    name: str
-    path: str
-    kernel: AbstractKernel
-
-    def error(self, key: str, problem: str) -> InputFileError:
-        """An error at a dotted key."""
-        return InputFileError(f"{self.path}: {key}: {problem}")

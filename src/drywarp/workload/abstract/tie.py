@@ -11,9 +11,9 @@ from ...hardware import Gpu, model_parameters
 from ...support.expressions import Number
 from ..cost import CostedWorkload, Subsystem, to_ticks
 from ..memory_costs import MemoryCosts
-from .check import OCCUPANCY, read_abstract
+from .check import OCCUPANCY, AbstractFile, read_abstract
 from .costs import Machine, Settings, settings_of
-from .file import AbstractFile, Costs, Cycles, Measured
+from .file import Costs, Cycles, Measured
 from .graphs import branches, make_paths
 
 # Costs of an abstract kernel on a GPU: a `CostedWorkload`, like that of a real kernel.

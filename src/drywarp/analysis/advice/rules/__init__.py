@@ -1,8 +1,9 @@
-"""Rules: one small class per file, each of which detects one problem and documents it; and what `explain` knows.
+"""Rules: small classes, each of which detects one problem; and what `explain` knows, from `rules.toml`, `limits.toml`.
 
 Other packages add theirs under the entry point group ``drywarp.rules`` (docs/extending.md).
 
-To add a rule, add one file with a class under `base.register`, together with its what-if unless other rules share that.
+To add a rule, add one file with a class under `base.register`, together with its what-if unless other rules share that,
+and its texts in `rules.toml`.
 """
 
 from __future__ import annotations
@@ -47,7 +48,19 @@ def rule_named(name: str) -> Rule:
 def rule_texts(name: str | None = None) -> list[RuleText]:
     """The documentation of every rule, or of one."""
     rules = all_rules().values() if name is None else [rule_named(name)]
-    return [RuleText(rule.name, rule.title, **asdict(rule.documentation)) for rule in rules]
+    own = _content("rules.toml")
+    return [msgspec.convert({"name": rule.name, **(own.get(rule.name) or _brought(rule))}, RuleText) for rule in rules]
+
+
+def _brought(rule: Any) -> dict[str, Any]:
+    """The texts that a rule of another package brings."""
+    return {"title": rule.title, **asdict(rule.documentation)}
+
+
+@cache
+def _content(name: str) -> dict[str, Any]:
+    """What a file of texts in the parent folder holds."""
+    return msgspec.toml.decode(Path(__file__).parent.with_name(name).read_bytes(), type=dict[str, Any])
 
 
 # What stall reasons and limiters mean: texts in limits.toml.
@@ -75,11 +88,10 @@ class Meaning:
 @cache
 def meanings() -> tuple[Meaning, ...]:
     """Every stall reason, then every limiter."""
-    content = msgspec.toml.decode(Path(__file__).parent.with_name("limits.toml").read_bytes())
     return tuple(
         msgspec.convert({**row, "name": name, "kind": kind}, Meaning)
         for table, kind in _KINDS.items()
-        for name, row in content[table].items()
+        for name, row in _content("limits.toml")[table].items()
     )
 
 

@@ -11,7 +11,7 @@ from ....kernel.profile import SPACE_GLOBAL
 from ....workload.cost import CostedNode, Level, to_ticks
 from ..case import Case, Setting, change_nodes
 from ..whatif import WhatIf
-from .base import Documentation, Suspicion, can_be_hidden, register
+from .base import Suspicion, can_be_hidden, register
 
 # The time of a product, or of a copy, in its units stays; what goes is how long its result takes beyond that.
 
@@ -46,19 +46,6 @@ class ProductWaits:
     """Warp groups that wait for their products."""
 
     name = "product-waits"
-    title = "warp groups wait for the products that they have just issued"
-    documentation = Documentation(
-        what="Finds Hopper kernels whose warp groups wait for their own products (WGMMA) while the tensor cores "
-        "have time to spare.",
-        why="wgmma.wait_group 0 right after the products leaves a warp group idle until the last one is done, "
-        "and the tensor cores idle while it then computes. With few warp groups per SM, nothing fills the gap.",
-        evidence="The share of warp time with the stall reason gmma. The gain comes from simulating products whose "
-        "results are there as soon as the tensor cores are done with them: a bound, since some latency remains.",
-        change="Issue the next tile's products before you use this one's (wgmma.wait_group 1), put the softmax or the "
-        "epilogue of one tile between two products, or let two warp groups take turns.",
-        before="product(tile); wait_group<0>(); use(result);",
-        after="product(next); wait_group<1>(); use(result of the previous tile);",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The instructions that wait, longest first."""
@@ -81,19 +68,6 @@ class CopyWaits:
     """Warps that wait for the copy engine."""
 
     name = "copy-waits"
-    title = "warps wait for tiles that the copy engine has not delivered yet"
-    documentation = Documentation(
-        what="Finds Hopper kernels whose warps wait at barriers in shared memory for copies of the copy engine "
-        "(TMA), while neither L2 nor DRAM is saturated.",
-        why="A copy takes a microsecond or so. It is hidden if it is issued that much earlier, into a stage of a ring "
-        "that is free by then. With too few stages, the copy starts when its data is already needed.",
-        evidence="The share of warp time at waits for barriers in shared memory. The gain comes from simulating copies "
-        "that take only as long as they keep the copy engine and the memory levels busy: the effect of enough stages.",
-        change="Use more stages, or smaller ones; release a stage as soon as its last reader is done; let one warp "
-        "issue all copies. If bandwidth is short, stages do not help: larger tiles, or clusters with multicast.",
-        before="constexpr int STAGES = 1;",
-        after="constexpr int STAGES = 4;",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The waits, longest first."""
@@ -144,20 +118,6 @@ class Multicast:
     """Tiles that several blocks each copy from L2."""
 
     name = "multicast"
-    title = "several blocks copy the same tiles from L2"
-    documentation = Documentation(
-        what="Finds kernels for Hopper and later whose copies by the copy engine (TMA) keep L2 busy, while the same "
-        "tiles go to several blocks.",
-        why="Blocks in one row of the result need the same tile of A, those in one column the same tile of B. Each "
-        "copy reads it from L2 again, and L2 serves all SMs.",
-        evidence="How busy L2 is, and the share of the copies that L2 serves because another block has fetched the "
-        "same bytes. The gain comes from simulating pairs of blocks that share the tiles of the buffer that is copied "
-        "most: half of its bytes leave L2, while every SM still receives whole tiles.",
-        change="Launch clusters of two blocks that need the same tile. Each copies half of it with multicast into the "
-        "shared memory of both; a stage is free when both blocks have released it. Larger tiles help in the same way.",
-        before="tma_load(tile of B);  // in every block",
-        after="__cluster_dims__(2, 1, 1): tma_load_multicast(my half of the tile of B, both blocks);",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The copies of the buffer that is copied most, if L2 is busy with what other blocks have fetched."""
@@ -231,19 +191,6 @@ class SmallTiles:
     """Several blocks on an SM, each with its own tiles, where one with larger tiles would copy less."""
 
     name = "small-tiles"
-    title = "tiles are smaller than an SM has room for, so that copies outweigh the products"
-    documentation = Documentation(
-        what="Finds matrix products for Hopper and later whose copies keep L2, DRAM or shared memory busier than the "
-        "tensor cores, while several blocks share an SM.",
-        why="A block that computes M x N results copies M + N rows for M · N products. Two blocks of an SM side by "
-        "side copy 2 (M + N), a block of twice the size M + 2 N with the same registers and shared memory.",
-        evidence="How busy the tensor cores are, and what is busiest of L2, DRAM and the data path of shared memory. "
-        "The gain comes from simulating half of the copies of the buffer that is copied most.",
-        change="Make the tile twice as large along the shorter side, with twice the warp groups in a block; then half "
-        "as many blocks fit on an SM.",
-        before="TILE 64 x 128, two blocks of 256 threads on an SM",
-        after="TILE 128 x 128, one block of 384 threads: one warp group copies, two multiply",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The copies of the buffer that is copied most, if two blocks of an SM would fit into one."""

@@ -12,7 +12,7 @@ from ....memory.requests import distinct_per_row
 from ....memory.table import active_lanes
 from ..case import Case, Setting
 from ..whatif import WhatIf, dropped
-from .base import Documentation, Suspicion, register
+from .base import Suspicion, register
 
 # Global atomics that a block aggregates in its shared memory first.
 
@@ -53,23 +53,6 @@ class Atomics:
     """Global atomics, or shared-memory atomics where lanes of a warp collide."""
 
     name = "atomics"
-    title = "many atomics on few addresses"
-    documentation = Documentation(
-        what="Finds global atomics that a block could aggregate first, and shared-memory atomics where lanes of a "
-        "warp target the same address.",
-        why="The L2 performs global atomics sector by sector and serializes those to the same address, whichever SM "
-        "they come from. The busiest address bounds the run time.",
-        evidence="Lanes per distinct address in a request, from the emulated addresses. The gain comes from simulating "
-        "global atomics at the cost of shared-memory atomics, or from removing shared-memory atomics whose "
-        "lanes collide.",
-        change="Reduce within the warp first (__shfl_down_sync, __reduce_add_sync), then issue one atomic per warp or "
-        "block; accumulate in shared memory and add the totals to global memory at the end; or give each warp "
-        "a private copy.",
-        before="atomicAdd(&bins[bin], 1);                          // every thread, global memory",
-        after="atomicAdd(&mine[bin], 1);                          // shared memory\n"
-        "__syncthreads();\n"
-        "if (threadIdx.x < BINS) atomicAdd(&bins[threadIdx.x], mine[threadIdx.x]);",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """Check global atomics first; shared-memory atomics only where lanes collide."""

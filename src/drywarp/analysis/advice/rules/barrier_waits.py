@@ -8,7 +8,7 @@ from ....kernel.isa.nvidia.opcodes import is_barrier
 from ....workload.cost import CostedPath, CostedWorkload, Item, Repeat
 from ..case import Case, Setting
 from ..whatif import WhatIf
-from .base import Documentation, Suspicion, can_be_hidden, register
+from .base import Suspicion, can_be_hidden, register
 
 # Every second block-wide barrier removed, counted along each warp's path: the saving of double buffering.
 #
@@ -70,20 +70,6 @@ class BarrierWaits:
     """Time spent waiting at barriers."""
 
     name = "barrier-waits"
-    title = "warps wait for each other at barriers"
-    documentation = Documentation(
-        what="Finds kernels whose warps spend time waiting at __syncthreads().",
-        why="Between two barriers all warps of a block are in the same phase: all load, then all compute. Units that "
-        "one phase uses sit idle in the other, and with few blocks per SM nothing else fills the gap.",
-        evidence="The share of warp time spent at barriers, and which barriers. The gain comes from simulating the "
-        "kernel with every second barrier removed, as double buffering would; --advice also shows the gain without "
-        "any barrier waits.",
-        change="Use fewer barriers (double buffering needs one per tile instead of two; warps that share nothing need "
-        "none; __syncwarp() suffices within a warp), use smaller blocks with more of them per SM, or pipeline: "
-        "load the next tile while computing on this one.",
-        before="load(tile); __syncthreads(); compute(tile); __syncthreads();",
-        after="load(tile[(t + 1) % 2]); compute(tile[t % 2]); __syncthreads();",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The barriers, longest waits first."""

@@ -59,7 +59,7 @@ def lone_limit(case: Case, resource: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Documentation:
-    """What `drywarp explain` prints. `before` and `after` are code; the rest are sentences."""
+    """What `drywarp explain` prints of another package's rule: sentences; `before` and `after` are code."""
 
     what: str
     why: str
@@ -85,11 +85,12 @@ class Suspicion:
 
 
 class Rule(Protocol):
-    """`name` identifies it in findings, documents and on the command line; `title` describes it in a few words."""
+    """`name` identifies it in findings, documents and on the command line; `rules.toml` has its texts.
+
+    A rule of another package brings them: `title`, which describes it in a few words, and `documentation`.
+    """
 
     name: str
-    title: str
-    documentation: Documentation
 
     def look(self, case: Case) -> Suspicion | None:
         """The problem if the case has it, else None. Cheap: no simulation."""

@@ -13,7 +13,7 @@ from ....memory.behaviour import AccessBehaviour
 from ....workload.build import build_workload
 from ..case import Case, Setting
 from ..whatif import WhatIf
-from .base import Documentation, Suspicion, register
+from .base import Suspicion, register
 
 # The same thread work, packed into full warps.
 #
@@ -108,19 +108,6 @@ class Divergence:
     """Active lanes as a share of the lanes a warp started with, over all issued instructions."""
 
     name = "divergence"
-    title = "lanes of a warp take different branches, or exit a loop at different times"
-    documentation = Documentation(
-        what="Finds code that warps execute with only some of their lanes active.",
-        why="A warp issues both sides of a branch if its lanes disagree, and iterates a loop until its last lane is "
-        "done. Inactive lanes cost as much as active ones.",
-        evidence="The share of active lanes over all instructions, and the lines that lose most. The gain comes from "
-        "simulating the same thread work packed into full warps.",
-        change="Make branches uniform across a warp: give consecutive threads work of the same kind, sort or bin items "
-        "by length, replace a short branch by a select, and in reductions keep the first threads active instead "
-        "of every second one.",
-        before="if (threadIdx.x % (2 * s) == 0) sum[threadIdx.x] += sum[threadIdx.x + s];",
-        after="if (threadIdx.x < s) sum[threadIdx.x] += sum[threadIdx.x + s];",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The lines that lose most lanes to divergence."""

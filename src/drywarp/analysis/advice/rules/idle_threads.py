@@ -9,7 +9,7 @@ from ....hardware import clusters_at_once
 from ....workload.cost import CostedNode, CostedPath, CostedWorkload, Item, Level, Repeat
 from ..case import Case, Setting, change_nodes
 from ..whatif import WhatIf
-from .base import Documentation, Suspicion, register
+from .base import Suspicion, register
 
 # Threads that process several times as many elements each, in correspondingly fewer blocks.
 #
@@ -53,21 +53,6 @@ class IdleThreads:
     """Elements per thread in kernels that store much less than they load."""
 
     name = "idle-threads"
-    title = "each thread processes few elements, then most threads idle while the block combines them"
-    documentation = Documentation(
-        what="Finds latency-bound kernels with barriers or shuffles whose threads load eight elements or fewer each, "
-        "and at least four times as many as they store.",
-        why="Combining the threads' results costs the same however many elements each thread processed: barriers, "
-        "index arithmetic, and steps in which only a half, a quarter, an eighth of the threads are active.",
-        evidence="Loads per thread, and stores per load. The gain comes from simulating four times the loads per "
-        "thread in a quarter of the blocks.",
-        change="Let each thread accumulate several elements in a register before the block-level reduction starts, "
-        "with a grid-stride loop over a grid of a few waves.",
-        before="float sum = x[blockIdx.x * blockDim.x + threadIdx.x];\ncombine(sum);",
-        after="float sum = 0;\n"
-        "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += x[i];\n"
-        "combine(sum);",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The loads, where there are few per thread and their results are combined."""
@@ -124,20 +109,6 @@ class ClusterSize:
     """SMs that no whole cluster fits on."""
 
     name = "cluster-size"
-    title = "clusters are so large that they leave SMs idle"
-    documentation = Documentation(
-        what="Finds launches whose thread block clusters leave SMs empty, because the SMs of a GPC are not a multiple "
-        "of what a cluster fills.",
-        why="All blocks of a cluster run at once within one GPC. An H100 has GPCs of 14 to 18 SMs: clusters of 8 "
-        "blocks that fill an SM each use 14 or 16 of them at most, and the rest has no work.",
-        evidence="SMs that clusters fill now, and with fewer blocks each. The gain comes from simulating the same "
-        "blocks on these SMs; what multicast sends to fewer blocks is read from L2 again. What a kernel shares through "
-        "distributed shared memory is taken to stay as it is.",
-        change="Use clusters of 2 or 4 blocks where that is enough to share tiles, or blocks so small that several "
-        "fit on an SM. Which GPCs lack SMs differs between chips: cudaOccupancyMaxActiveClusters tells.",
-        before="__cluster_dims__(8, 1, 1)",
-        after="__cluster_dims__(2, 1, 1)",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The largest smaller cluster of those that fill most SMs, if the grid has blocks for them."""

@@ -8,7 +8,7 @@ from ....workload.cost import CostedWorkload
 from ..case import Case, Setting
 from ..resimulate import register_steps
 from ..whatif import WhatIf, resident_blocks
-from .base import WAITING, Documentation, Suspicion, lone_limit, register
+from .base import WAITING, Suspicion, lone_limit, register
 
 _LEAST_WASTE = 0.03
 
@@ -18,19 +18,6 @@ class OccupancyBlockSize:
     """The limit on blocks per SM, and partly filled last warps."""
 
     name = "occupancy-block-size"
-    title = "the block size wastes warp slots, or lanes of warps"
-    documentation = Documentation(
-        what="Finds launches with blocks so small that the limit on resident blocks, not warps, determines the "
-        "occupancy, and blocks that are not a whole number of warps.",
-        why="An SM holds at most 16 to 32 blocks, however small they are: one-warp blocks fill a quarter to a half "
-        "of its warp slots. And a block's last warp costs as much with one lane as with all.",
-        evidence="Blocks per SM with and without that limit, or the share of missing lanes. The gain comes from "
-        "simulating as many of the same blocks as the other resources allow, or the same threads in full "
-        "warps.",
-        change="Use blocks of 128 to 256 threads, a multiple of the warp size.",
-        before="kernel<<<n / 32, 32>>>(x);",
-        after="kernel<<<n / 128, 128>>>(x);",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """Check for small blocks first, then for partly filled warps."""
@@ -80,20 +67,6 @@ class OccupancyRegisters:
     """Occupancy limited by registers alone."""
 
     name = "occupancy-registers"
-    title = "register usage allows too few warps to hide latency"
-    documentation = Documentation(
-        what="Finds kernels whose blocks per SM are limited by registers alone, and that would run faster with "
-        "more of them.",
-        why="An SM's register file is shared by its resident warps. Many registers per thread leave few warps, and "
-        "few warps leave latency exposed.",
-        evidence="Registers per thread, and blocks per SM now and with a cap at 0.8 of them or more. The gain comes "
-        "from simulating the same code at the higher occupancy. With --advice the kernel is recompiled with a "
-        "cap at each occupancy step, spills included, and the best result is the gain.",
-        change="State the target with __launch_bounds__(threads, blocks), keep fewer values live at once, unroll less, "
-        "or use smaller blocks where the next occupancy step is just missed.",
-        before="__global__ void f(float* x)",
-        after="__global__ void __launch_bounds__(256, 4) f(float* x)",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The blocks that would fit with fewer registers."""
@@ -121,19 +94,6 @@ class OccupancySharedMemory:
     """Occupancy limited by shared memory alone."""
 
     name = "occupancy-shared-memory"
-    title = "shared memory per block allows too few warps to hide latency"
-    documentation = Documentation(
-        what="Finds kernels whose blocks per SM are limited by shared memory alone, and that would run faster with "
-        "more of them.",
-        why="An SM divides its shared memory among the resident blocks. What a block reserves, used or not, keeps "
-        "other blocks out, and few warps leave latency exposed.",
-        evidence="Bytes per block, and blocks per SM with and without that limit. The gain comes from simulating the "
-        "same code with as many blocks as the other resources allow.",
-        change="Use smaller tiles or smaller types, reuse one array for several purposes, or let larger blocks share "
-        "the same tile.",
-        before="__shared__ float a[64][64], b[64][64];   // 32 KiB",
-        after="__shared__ float a[64][16], b[16][64];   // 8 KiB: a slice of the tile at a time",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The blocks that would fit with less shared memory."""

@@ -9,7 +9,7 @@ from ....memory.behaviour import AccessBehaviour
 from ..case import Case, Setting
 from ..resimulate import Reuse, reuse_by_buffer
 from ..whatif import WhatIf, lighter
-from .base import Documentation, Suspicion, register
+from .base import Suspicion, register
 
 # Global data that each block fetches once and then reuses nearby.
 #
@@ -54,25 +54,6 @@ class RedundantLoads:
     """How often a block requests each sector, and how often each value in shared memory is read."""
 
     name = "redundant-loads"
-    title = "a block loads the same data several times"
-    documentation = Documentation(
-        what="Finds global-memory buffers from which a block requests each sector several times, and values in "
-        "shared memory that are read four times or more while such reads keep the load-store unit busy.",
-        why="Every request after the first occupies the load-store unit, which all partitions share, and moves "
-        "bytes that the block already had: from the L1 if they are still there, else from the L2 or DRAM.",
-        evidence="Sectors requested by a sampled block per distinct sector, by buffer; or words loaded from shared "
-        "memory per word stored there. For global memory the gain comes from simulating each sector fetched "
-        "once per block and hitting in the L1 afterwards. Where the load-store unit is busy, these loads are "
-        "charged a quarter of its time in both cases, as with a 4x4 tile of results per thread.",
-        change="From global memory: load a tile into shared memory once, and let all threads of the block read it "
-        "there. From shared memory: let each thread compute a tile of results (4x4, 8x8), so that a value "
-        "loaded into a register serves a whole row or column; 16-byte loads save instructions as well.",
-        before="for (int k = 0; k < 16; ++k) sum += a[ty][k] * b[k][tx];        // 2 loads per FMA",
-        after="for (int k = 0; k < 16; ++k) {\n"
-        "  float a0 = a[ty][k], a1 = a[ty + 16][k], b0 = b[k][tx], b1 = b[k][tx + 16];\n"
-        "  s00 += a0 * b0; s01 += a0 * b1; s10 += a1 * b0; s11 += a1 * b1;  // 1 load per FMA\n"
-        "}",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """Check shared memory where its loads dominate a busy load-store unit, else global memory."""

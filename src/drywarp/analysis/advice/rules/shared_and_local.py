@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from ....kernel.profile import SPACE_SHARED
 from ..case import Case, Setting
-from ..resimulate import ideal_units
 from ..whatif import WhatIf, dropped
-from .base import Documentation, Suspicion, register
+from .base import Suspicion, register
+from .uncoalesced_access import ideal_units
 
 # Shared-memory accesses without bank conflicts: as many wavefronts as their bytes need.
 
@@ -40,18 +40,6 @@ class BankConflicts:
     """Wavefronts per request, compared with the conflict-free minimum."""
 
     name = "bank-conflicts"
-    title = "lanes of a warp access different words of the same shared-memory bank"
-    documentation = Documentation(
-        what="Finds shared-memory accesses that take more wavefronts than their bytes need.",
-        why="Shared memory has 32 banks of 4 bytes. Accesses to different words of one bank are serialized, which "
-        "keeps the load-store unit busy that much longer; all warps of the SM wait for it.",
-        evidence="Wavefronts per request from the emulated addresses, compared with the conflict-free minimum. The "
-        "gain comes from simulating the kernel without conflicts.",
-        change="Pad the rows of a shared array to one element more than a multiple of 32 words, remap threads to "
-        "elements (consecutive threads access consecutive words), or permute the columns by row (swizzle).",
-        before="__shared__ float tile[32][32];\nfloat v = tile[threadIdx.x][k];   // all lanes in one bank",
-        after="__shared__ float tile[32][33];\nfloat v = tile[threadIdx.x][k];   // 32 banks",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The conflicting accesses, most excess wavefronts first."""
@@ -76,19 +64,6 @@ class RegisterSpills:
     """Local-memory accesses."""
 
     name = "register-spills"
-    title = "a thread's values live in local memory instead of registers"
-    documentation = Documentation(
-        what="Finds local-memory loads and stores: spilled registers, and per-thread arrays indexed by values that "
-        "are unknown at compile time.",
-        why="Local memory is private global memory. An access costs an instruction, time in the load-store unit and "
-        "up to the DRAM latency, where a register costs nothing.",
-        evidence="The share of such instructions, and the spills that the compiler reports. The gain comes from "
-        "simulating the kernel without them.",
-        change="Allow more registers (__launch_bounds__ with fewer threads or blocks, no -maxrregcount), keep fewer "
-        "values live, or fully unroll loops over small arrays so that every index is a constant.",
-        before="float v[8];\nfor (int k = 0; k < n; ++k) s += v[k];         // n unknown: v is in local memory",
-        after="float v[8];\n#pragma unroll\nfor (int k = 0; k < 8; ++k) s += v[k];         // v is in registers",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The accesses, most often executed first."""

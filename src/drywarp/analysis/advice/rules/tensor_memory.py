@@ -10,7 +10,7 @@ from ....workload.cost import SYNC_AWAITS, CostedNode, CostedPath, CostedWorkloa
 from ..case import Case, Setting, change_nodes
 from ..whatif import WhatIf, lighter, resident_blocks
 from .asynchronous import larger_tiles, most_copied
-from .base import FULL, WAITING, Documentation, Suspicion, lone_limit, register
+from .base import FULL, WAITING, Suspicion, lone_limit, register
 
 _PRODUCTS, _COPY = frozenset({"UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"}), "UTCCP"
 _TENSOR, _SHARED = "async_tensor", "async_shared"
@@ -25,19 +25,6 @@ class OccupancyTensorMemory:
     """Occupancy limited by tensor memory alone."""
 
     name = "occupancy-tensor-memory"
-    title = "tensor memory has no room for another block"
-    documentation = Documentation(
-        what="Finds kernels for Blackwell whose blocks per SM are limited by the columns of tensor memory alone, and "
-        "that would run faster with more of them.",
-        why="An SM has 512 columns. A block allocates a power of two of them, and one that finds too few free waits "
-        "until another block ends.",
-        evidence="Columns per block, and blocks per SM with and without that limit. The gain comes from simulating the "
-        "same code with as many blocks as the other resources allow.",
-        change="Allocate no more columns than the sums need: half as many sets of sums, or narrower tiles. Two blocks "
-        "on an SM overlap one's products with the other's reading just as two sets of sums do.",
-        before='asm volatile("tcgen05.alloc... [%0], 512;");   // two sets of 256 columns',
-        after='asm volatile("tcgen05.alloc... [%0], 256;");   // one set, two blocks on an SM',
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The blocks that would fit with fewer columns."""
@@ -113,19 +100,6 @@ class SumsNotOverlapped:
     """Products that wait until the sums of the tile before have been read."""
 
     name = "sums-not-overlapped"
-    title = "products wait until the last tile's sums have been read"
-    documentation = Documentation(
-        what="Finds kernels for Blackwell in which one warp multiplies, others read the sums from tensor memory, and "
-        "the first waits for them.",
-        why="The columns of a tile's sums are free for the next tile once they have been read. With one set, "
-        "the tensor cores stand still while the results of a tile are read, converted and stored.",
-        evidence="How busy the tensor cores are, and how often a block's products wait. The gain comes from "
-        "simulating products that find free columns at once: a bound, as two sets may still be too few.",
-        change="Allocate two sets of columns and let tiles take turns, or free each part of the columns as soon as it "
-        "is read. Shorter reading helps too: larger stores, or stores by the copy engine from shared memory.",
-        before="SETS = 1: multiply(tile) ... read(tile); multiply(next) ... read(next)",
-        after="SETS = 2: multiply(tile); multiply(next) while read(tile)",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The waits of the warps that multiply, in the order of the code."""
@@ -186,19 +160,6 @@ class SingleBlocks:
     """Products of single blocks where pairs would copy and read less."""
 
     name = "single-blocks"
-    title = "blocks multiply alone where a pair would read half of an operand each"
-    documentation = Documentation(
-        what="Finds kernels for Blackwell whose products are those of single blocks (cta_group::1), while the data "
-        "path of shared memory or L2 is busier than the tensor cores.",
-        why="A product of 128 x N reads 128 rows of A and N of B from shared memory. Two SMs that form 256 x N "
-        "together (cta_group::2) have half of B each, so that each copies and reads N / 2 rows for as much work.",
-        evidence="How busy the data path of shared memory and L2 are. The gain comes from simulating half of the "
-        "copies of the buffer that is copied most, and products that read half as much of it.",
-        change="Launch clusters of two blocks, load half of B in each, let the first one's warp issue products with "
-        "cta_group::2, and signal both blocks' barriers. examples/blackwell/tcgen05_pair.cu is such a kernel.",
-        before="tcgen05.mma.cta_group::1 ...  // 128 x 256 in each block",
-        after="tcgen05.mma.cta_group::2 ...  // 256 x 256 in two blocks",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The copies of the buffer that is copied most, and the products."""
@@ -232,19 +193,6 @@ class ScaleFactors:
     """Copies of scale factors to tensor memory that hold up products."""
 
     name = "scale-factors"
-    title = "copies of scale factors to tensor memory stand in the way of products"
-    documentation = Documentation(
-        what="Finds kernels for Blackwell that copy scale factors from shared to tensor memory (tcgen05.cp) between "
-        "products.",
-        why="Products with block scales read the factors from tensor memory. The copies take the data path by which "
-        "products read their operands: 512 bytes for 128 rows and 64 elements of NVFP4.",
-        evidence="The time of that data path that the copies take. The gain comes from simulating the kernel with "
-        "scale factors that are in tensor memory already: a bound.",
-        change="Let more products share a copy: wider tiles, so that A's factors serve more columns, pairs of blocks; "
-        "or fewer factors: blocks of 32 (mxf4) instead of 16 (mxf4nvf4), where accuracy allows.",
-        before="copy_scales(a), copy_scales(b); multiply 128 x 128",
-        after="copy_scales(a), copy_scales(b), copy_scales(b + 128); multiply 128 x 256",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The copies, if they take a noticeable part of what passes through shared memory."""

@@ -3,16 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from ....kernel.profile import SPACE_GLOBAL
 from ....memory.behaviour import AccessBehaviour
 from ....memory.table import MemoryGeometry
-from ...prepared import geometry_of
+from ...fits import geometry_of
 from ..case import Case, Setting
-from ..resimulate import Ideal, ideal_units
 from ..whatif import WhatIf
-from .base import Documentation, Suspicion, register
+from .base import Suspicion, register
+
+# The minimum cost of an instruction's accesses for the bytes that they move.
+
+
+@dataclass(frozen=True, slots=True)
+class Ideal:
+    """Per execution: actual `units`, and the `least` possible (sectors, or shared-memory wavefronts)."""
+
+    units: float
+    least: float
+
+    @property
+    def ratio(self) -> float:
+        """Actual cost over the least possible."""
+        return self.units / self.least if self.least else 1.0
+
+
+def ideal_units(setting: Setting, space: int) -> dict[int, Ideal]:
+    """Ideal costs by instruction that accesses global (or shared) memory, scaled to its modelled behaviour."""
+    table, count = setting.requests, len(setting.instructions)
+    if not len(table.instruction):
+        return {}
+    weights = np.array([sample.weight for sample in setting.profile.blocks])[table.sample] * table.count
+    weights = weights * (table.space == space)
+    units = np.bincount(table.instruction, table.units * weights, minlength=count)
+    least = np.bincount(table.instruction, table.ideal * weights, minlength=count)
+    found = {}
+    for index, behaviour in setting.behaviour.accesses.items():
+        if behaviour.space == space and units[index] > 0:
+            found[index] = Ideal(behaviour.units, behaviour.units * float(least[index] / units[index]))
+    return found
+
 
 # Global-memory accesses that take the fewest sectors for their bytes.
 #
@@ -78,20 +111,6 @@ class UncoalescedAccess:
     """Sectors per request, compared with the fewest that hold the same bytes."""
 
     name = "uncoalesced-access"
-    title = "lanes of a warp touch scattered sectors of global memory"
-    documentation = Documentation(
-        what="Finds global loads and stores where a warp touches more 32-byte sectors than its lanes' bytes would "
-        "fill if they were contiguous.",
-        why="Memory moves whole sectors. Each extra sector takes time in the load-store unit, the L1, the L2 and "
-        "often in DRAM, whether its other bytes are used or not.",
-        evidence="Sectors per request from the emulated addresses, compared with the minimum for the same bytes. The "
-        "gain comes from simulating the kernel with that minimum.",
-        change="Let neighbouring threads access neighbouring elements: swap loop and thread index, store arrays of "
-        "structures as structures of arrays, or transpose through shared memory (read along rows, write along "
-        "columns there).",
-        before="float v = in[threadIdx.x * stride + k];          // 32 sectors per warp",
-        after="float v = in[k * blockDim.x + threadIdx.x];      // 4 sectors per warp",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The accesses, most excess sectors first."""

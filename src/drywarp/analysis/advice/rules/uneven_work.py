@@ -7,7 +7,7 @@ from dataclasses import replace
 from ....workload.cost import CostedNode, CostedWorkload
 from ..case import Case, Setting, change_nodes
 from ..whatif import WhatIf
-from .base import Documentation, Suspicion, can_be_hidden, register
+from .base import Suspicion, can_be_hidden, register
 
 # A grid that finishes on all SMs at once, without a partial last wave.
 #
@@ -43,19 +43,6 @@ class TailEffect:
     """The grid's waves, compared with whole waves."""
 
     name = "tail-effect"
-    title = "the last wave of blocks leaves most of the GPU idle"
-    documentation = Documentation(
-        what="Finds grids of less than one wave, or with a partial last wave.",
-        why="The SMs run the grid in waves of as many blocks as fit at once. A kernel of 1.1 waves takes nearly as "
-        "long as one of 2: most SMs have nothing to do in the second.",
-        evidence="The number of waves: blocks divided by (SMs times blocks per SM). The gain comes from simulating "
-        "whole waves, scaled to the average number of blocks per SM.",
-        change="Make blocks smaller or give each less work, so that the last wave is short; make the grid a multiple "
-        "of SMs times blocks per SM with a grid-stride loop; or split the work along another dimension as well "
-        "(split-K).",
-        before="kernel<<<rows, 256>>>(x);                       // 120 blocks on 108 SMs",
-        after="kernel<<<dim3(rows, 4), 256>>>(x);              // a quarter row each",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """Compare the grid with whole waves."""
@@ -117,19 +104,6 @@ class SchedulerImbalance:
     """Instructions by partition, for the resident warps."""
 
     name = "scheduler-imbalance"
-    title = "some schedulers of an SM have more to issue than others"
-    documentation = Documentation(
-        what="Finds kernels whose resident warps load the four partitions of an SM unequally.",
-        why="A warp stays in the partition where it starts: its number modulo four. If warp 0 of each block does "
-        "more than the others, or the number of warps is not a multiple of four, one partition is busy while "
-        "others idle.",
-        evidence="Instructions of the average partition, compared with the busiest. The gain comes from simulating one "
-        "partition with the combined rate of all, which any warp may use.",
-        change="Give all warps of a block the same work, rotate the warp with the extra work from block to block, or "
-        "make the warps per block a multiple of four.",
-        before="if (threadIdx.x < 32) finish(block);             // always the same partition",
-        after="if (threadIdx.x / 32 == blockIdx.x % 4) finish(block);",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The imbalance between partitions, where it is large enough."""

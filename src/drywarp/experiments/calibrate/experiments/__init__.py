@@ -7,38 +7,26 @@ from collections.abc import Callable
 from ..journal import Session
 from ..result import Findings
 from . import caches, chains, dram, issue, load
-from . import caches as conflicts
-from . import caches as l2_size
-from . import chains as tensor
-from . import dram as l2
-from . import dram as random_access
-from . import issue as barrier
-from . import issue as block_launch
-from . import issue as synchronisation
-from . import load as latencies
-from . import load as mix
-from . import load as occupancy
-from . import load as round_trips
 
 Experiment = Callable[[Session, Findings], None]
 
 EXPERIMENTS: dict[str, Experiment] = {
     "issue": issue.measure_issue,
     "chains": chains.measure_chains,
-    "round-trips": round_trips.measure_round_trips,
-    "mix": mix.measure_mix,
-    "barrier": barrier.measure_barrier,
-    "shared": conflicts.measure_conflicts,
-    "tensor": tensor.measure_tensor,
+    "round-trips": load.measure_round_trips,
+    "mix": load.measure_mix,
+    "barrier": issue.measure_barrier,
+    "shared": caches.measure_conflicts,
+    "tensor": chains.measure_tensor,
     "caches": caches.measure_caches,
-    "l2": l2.measure_l2,
+    "l2": dram.measure_l2,
     "dram": dram.measure_dram,
-    "l2-size": l2_size.measure_l2_size,
-    "random": random_access.measure_random_access,
+    "l2-size": dram.measure_l2_size,
+    "random": dram.measure_random_access,
     "load": load.measure_load,
-    "latencies": latencies.measure_latencies,
-    "sync": synchronisation.measure_synchronisation,
-    "blocks": block_launch.measure_block_launch,
-    "occupancy": occupancy.measure_occupancy,
+    "latencies": load.measure_latencies,
+    "sync": issue.measure_synchronisation,
+    "blocks": issue.measure_block_launch,
+    "occupancy": load.measure_occupancy,
 }
 """Each is described in its module."""

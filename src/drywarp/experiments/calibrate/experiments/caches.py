@@ -1,11 +1,11 @@
-"""The L1 (Λ of a hit, λ of loads, stores and atomics, bandwidth), the size of the L2, and shared memory."""
+"""The L1 (Λ of a hit, λ of loads, stores and atomics, bandwidth), and shared memory."""
 
 from __future__ import annotations
 
 from math import gcd
 
-from ..device import Program, Run, Value, Zeros
-from ..fits import fit_boat_hull, fit_capacity, fit_line
+from ..device import Value, Zeros
+from ..fits import fit_boat_hull, fit_line
 from ..journal import Session
 from ..result import Curve, Estimate, Findings
 from .chains import curve_of
@@ -50,76 +50,11 @@ def _step(
     return session.per_instruction("cached", defines, {opcode: 1}, grid, warps * 32, arguments)
 
 
-# The L2 capacity: all SMs walk repeatedly over footprints up to twice the L2 size that the driver reports.
-#
-# Each pass over the footprint is a generation of blocks, one one-warp block per SM: few enough that Λ dominates. Only
-# for the report: the GPU file has the driver's figure.
-
-OF_L2 = (0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.125, 1.25, 1.5, 1.75, 2.0)
-PASSES = (1, 5)
-"""Passes over the footprint: the first finds none of it in the L2, and is part of both runs."""
-REQUEST = 1024
-"""Bytes of a warp's access: one 32-byte sector per lane."""
-UNROLLED = 4
-MIB = 1 << 20
-
-
-def measure_l2_size(session: Session, findings: Findings) -> None:
-    """Measure the footprint beyond which a walk no longer always hits the L2."""
-    attributes = session.device.attributes
-    row = attributes.sm_count * REQUEST
-    steps = sorted({max(1, round(part * attributes.l2_bytes / row / UNROLLED)) * UNROLLED for part in OF_L2})
-    sizes = [float(n * row) for n in steps]
-    times = [_pass(session, n) for n in steps]
-    fit = fit_capacity(sizes, times)
-    stated = attributes.l2_bytes
-    if fit.capacity is None:
-        findings.silent["end of the L2"] = (
-            f"the walk is as fast at {sizes[-1] / MIB:.4g} MiB as at {sizes[0] / MIB:.4g}"
-        )
-        told = "no limit visible"
-    else:
-        end = fit.capacity / MIB
-        beyond = "only the excess misses" if fit.keeps else "everything misses"
-        told = f"end at {end.value:.4g} MiB, the driver reports {stated / MIB:.4g}; beyond it {beyond}"
-        how = (
-            f"all SMs walking over footprints; {fit.capacity.value / stated:.0%} of the reported {stated / MIB:.4g} MiB"
-        )
-        findings.add("end of the L2", end, "MiB", how, in_file=False)
-    findings.curves.append(
-        Curve(
-            "walk l2 size",
-            "Λ of a load over footprints up to twice the L2",
-            "footprint, bytes",
-            "cycles",
-            tuple(sizes),
-            tuple((t.value - fit.overhead) / n for t, n in zip(times, steps, strict=True)),
-            tuple(t.spread / n for t, n in zip(times, steps, strict=True)),
-            tuple((fit.at(size) - fit.overhead) / n for size, n in zip(sizes, steps, strict=True)),
-            told,
-        )
-    )
-
-
-def _pass(session: Session, steps: int) -> Estimate:
-    """Cycles of one more pass over a footprint of `steps` requests per SM."""
-    attributes = session.device.attributes
-    sms = attributes.sm_count
-    program = Program("sweep")
-    session.check(program, {"LDG": UNROLLED}, at_most=12 * UNROLLED)
-    arguments: dict[str, Value] = {"steps": steps, "parts": sms, "data": Zeros(steps * sms * REQUEST), "out": Zeros(64)}
-    # Enough shared memory that each block has an SM to itself.
-    shared = attributes.shared_bytes_per_block_optin
-    times = [session.cycles(Run(program, n * sms, 32, arguments, shared)) for n in PASSES]
-    return (times[1] - times[0]) / (PASSES[1] - PASSES[0])
-
-
 # Shared memory: Λ, λ of loads, stores and atomics, and bank conflicts of every degree.
 
 STRIDES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 WORDS = 32 * 32
 """Words spanned by the lanes at the widest stride."""
-"""Warps of the block that saturates the data path."""
 CLEAR = 8
 """Degree from which the passes take longer than an access's own slot in the load-store unit."""
 BANK_BYTES = 4

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..device import Program, waits_for_result
+from ..code import waits_for_result
+from ..device import Program
 from ..fits import BoatHull, fit_boat_hull
 from ..journal import SHORT, Session
 from ..result import Curve, Estimate, Findings

@@ -1,9 +1,10 @@
-"""The L2 and DRAM: Λ of hits and misses, and read, write, copy and random-access rates."""
+"""The L2 and DRAM: Λ of hits and misses, read, write, copy and random-access rates, and the size of the L2."""
 
 from __future__ import annotations
 
-from ..device import Program, Run, Value, Zeros, cycles_between_loads
-from ..fits import distinct, plateaus, two_kinds
+from ..code import cycles_between_loads
+from ..device import Program, Run, Value, Zeros
+from ..fits import distinct, fit_capacity, plateaus, two_kinds
 from ..journal import Session
 from ..result import Curve, Estimate, Findings
 
@@ -239,3 +240,67 @@ def _rate(session: Session, footprint: int, warps: int) -> Estimate:
     # Beyond the L2, a place drawn twice may be cached or refetched; this is rare, and rarer for larger footprints.
     asked = [n * distinct(LANES, places) if held else distinct(n * LANES, places) for n in requests]
     return (times[1] - times[0]).into(asked[1] - asked[0])
+
+
+# The L2 capacity: all SMs walk repeatedly over footprints up to twice the L2 size that the driver reports.
+#
+# Each pass over the footprint is a generation of blocks, one one-warp block per SM: few enough that Λ dominates. Only
+# for the report: the GPU file has the driver's figure.
+
+PARTS_OF_L2 = (0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.125, 1.25, 1.5, 1.75, 2.0)
+TIMES_OVER = (1, 5)
+"""Passes over the footprint: the first finds none of it in the L2, and is part of both runs."""
+REQUEST = 1024
+"""Bytes of a warp's access: one 32-byte sector per lane."""
+UNROLLED = 4
+MIB = 1 << 20
+
+
+def measure_l2_size(session: Session, findings: Findings) -> None:
+    """Measure the footprint beyond which a walk no longer always hits the L2."""
+    attributes = session.device.attributes
+    row = attributes.sm_count * REQUEST
+    steps = sorted({max(1, round(part * attributes.l2_bytes / row / UNROLLED)) * UNROLLED for part in PARTS_OF_L2})
+    sizes = [float(n * row) for n in steps]
+    times = [_another_pass(session, n) for n in steps]
+    fit = fit_capacity(sizes, times)
+    stated = attributes.l2_bytes
+    if fit.capacity is None:
+        findings.silent["end of the L2"] = (
+            f"the walk is as fast at {sizes[-1] / MIB:.4g} MiB as at {sizes[0] / MIB:.4g}"
+        )
+        told = "no limit visible"
+    else:
+        end = fit.capacity / MIB
+        beyond = "only the excess misses" if fit.keeps else "everything misses"
+        told = f"end at {end.value:.4g} MiB, the driver reports {stated / MIB:.4g}; beyond it {beyond}"
+        how = (
+            f"all SMs walking over footprints; {fit.capacity.value / stated:.0%} of the reported {stated / MIB:.4g} MiB"
+        )
+        findings.add("end of the L2", end, "MiB", how, in_file=False)
+    findings.curves.append(
+        Curve(
+            "walk l2 size",
+            "Λ of a load over footprints up to twice the L2",
+            "footprint, bytes",
+            "cycles",
+            tuple(sizes),
+            tuple((t.value - fit.overhead) / n for t, n in zip(times, steps, strict=True)),
+            tuple(t.spread / n for t, n in zip(times, steps, strict=True)),
+            tuple((fit.at(size) - fit.overhead) / n for size, n in zip(sizes, steps, strict=True)),
+            told,
+        )
+    )
+
+
+def _another_pass(session: Session, steps: int) -> Estimate:
+    """Cycles of one more pass over a footprint of `steps` requests per SM."""
+    attributes = session.device.attributes
+    sms = attributes.sm_count
+    program = Program("sweep")
+    session.check(program, {"LDG": UNROLLED}, at_most=12 * UNROLLED)
+    arguments: dict[str, Value] = {"steps": steps, "parts": sms, "data": Zeros(steps * sms * REQUEST), "out": Zeros(64)}
+    # Enough shared memory that each block has an SM to itself.
+    shared = attributes.shared_bytes_per_block_optin
+    times = [session.cycles(Run(program, n * sms, 32, arguments, shared)) for n in TIMES_OVER]
+    return (times[1] - times[0]) / (TIMES_OVER[1] - TIMES_OVER[0])

@@ -6,7 +6,8 @@ every partition has one. Several kinds of instructions on several pipes demand m
 
 from __future__ import annotations
 
-from ..device import Program, Run, Value, Zeros, cycles_between_loads, loop_of
+from ..code import cycles_between_loads, loop_of
+from ..device import Program, Run, Value, Zeros
 from ..fits import fit_line
 from ..journal import Session
 from ..result import Curve, Estimate, Findings

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ....errors import UsageError
+from ....frontends.cuda import known_options
 from ....frontends.cuda.compile import read_source
-from ....frontends.cuda.options import known_options
 from ....frontends.load import read_input
-from .restrictions import filled, given, whole
+from .expressions import filled, given, whole
 from .space import TuningSpace, is_file
 
 _SMALL_BYTES = 4096

@@ -1,4 +1,4 @@
-"""A tuning space from the arguments of `kernel_tuner.tune_kernel`, and its configurations."""
+"""A tuning space, from the arguments of `kernel_tuner.tune_kernel` or from what it passes on; its configurations."""
 
 from __future__ import annotations
 
@@ -134,3 +134,25 @@ def _block_names(given: Sequence[str] | None, names: Sequence[str]) -> tuple[str
 def is_file(source: Any) -> bool:
     """Whether a kernel's source is a file name rather than text: Kernel Tuner accepts both in one argument."""
     return isinstance(source, Path) or (isinstance(source, str) and not any(c in source for c in "\n;{}()"))
+
+
+def space_of(runner: Any, tuning_options: Any, compiler_options: Sequence[str] = ()) -> TuningSpace:
+    """The space that Kernel Tuner is searching, from what it passes to a strategy. It applies restrictions itself."""
+    options, source = runner.kernel_options, runner.kernel_source
+    return tuning_space(
+        options.kernel_name,
+        source.kernel_sources,
+        options.problem_size,
+        options.arguments,
+        tuning_options.tune_params,
+        options.grid_div_x,
+        options.grid_div_y,
+        options.grid_div_z,
+        lang=source.lang,
+        smem_args=options.smem_args,
+        cmem_args=options.cmem_args,
+        texmem_args=options.texmem_args,
+        compiler_options=compiler_options,
+        defines=options.defines,
+        block_size_names=options.block_size_names,
+    )

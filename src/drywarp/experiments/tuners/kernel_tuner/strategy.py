@@ -17,7 +17,7 @@ from ....hardware import Gpu, load_gpu
 from ...sweep.prune import share_of
 from .predicting import predict
 from .predictions import Correction, Predictions
-from .space import TuningSpace, tuning_space
+from .space import space_of
 
 _COST_FUNCTION = {"scaling": False, "snap": False}
 
@@ -131,28 +131,6 @@ class PredictedOrder:
         return predict(
             space, gpu=self.gpu, configurations=wanted, out=self.out, clock=self.clock, jobs=self.jobs, on_row=on_row
         )
-
-
-def space_of(runner: Any, tuning_options: Any, compiler_options: Sequence[str] = ()) -> TuningSpace:
-    """The space that Kernel Tuner is searching, from what it passes to a strategy. It applies restrictions itself."""
-    options, source = runner.kernel_options, runner.kernel_source
-    return tuning_space(
-        options.kernel_name,
-        source.kernel_sources,
-        options.problem_size,
-        options.arguments,
-        tuning_options.tune_params,
-        options.grid_div_x,
-        options.grid_div_y,
-        options.grid_div_z,
-        lang=source.lang,
-        smem_args=options.smem_args,
-        cmem_args=options.cmem_args,
-        texmem_args=options.texmem_args,
-        compiler_options=compiler_options,
-        defines=options.defines,
-        block_size_names=options.block_size_names,
-    )
 
 
 def _searched(best: Sequence[Any], strategy: str, searchspace: Any, runner: Any, tuning_options: Any) -> Any:

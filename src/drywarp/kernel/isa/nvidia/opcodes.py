@@ -1,4 +1,4 @@
-"""The opcodes of NVIDIA's machine code, one row each in opcodes.txt beside this file; and the instruction classes."""
+"""The opcodes of NVIDIA's machine code and the instruction classes: a row each in opcodes.txt and classes.txt."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def _row(line: str) -> Opcode:
     )
 
 
-def _rows() -> dict[str, Opcode]:
-    lines = (Path(__file__).with_name("opcodes.txt")).read_text(encoding="utf-8").splitlines()
-    rows = [_row(line) for line in lines if line and not line.startswith("#")]
-    return {row.name: row for row in rows}
+def _lines(name: str) -> list[str]:
+    """The lines of a table beside this file, without comments."""
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
-OPCODES = _rows()
+OPCODES = {row.name: row for row in map(_row, _lines("opcodes.txt"))}
 """Every known opcode by name."""
 
 
@@ -59,56 +59,7 @@ def giving(results: str) -> frozenset[str]:
     return frozenset(name for name, row in OPCODES.items() if row.results == results)
 
 
-# Instruction classes: the units for which a GPU file gives λ and Λ, and the class of each opcode.
-#
-# The classes are coarse enough that documentation gives their throughput, and fine enough that all members of a class
-# behave alike. A class is only a name; the GPU file defines its subsystem and speed.
-
-CLASSES: dict[str, str] = {
-    "fp32": "single-precision add, multiply, fused multiply-add",
-    "fp32_compare": "single-precision compare, minimum, select",
-    "fp16": "half-precision (packed or not) arithmetic",
-    "fp64": "double-precision arithmetic and compare",
-    "int": "32-bit integer add, logic, compare, minimum, select, shift-and-add, permute",
-    "imad": "32-bit integer multiply-add, and moves and shifts encoded as such",
-    "imad_wide": "integer multiply-add with a 64-bit result or the high half",
-    "shift": "shifts and funnel shifts",
-    "move": "register moves and constants",
-    "bit": "population count, find leading one, bit reverse",
-    "sfu": "special functions: reciprocal, square root, exponential, logarithm, sine, cosine; range check",
-    "convert": "conversions between types that run on the conversion unit",
-    "convert_fast": "conversions and packings at the rate of integer arithmetic",
-    "predicate": "predicate logic and moves between predicates and registers",
-    "vote": "votes over the lanes of a warp",
-    "shuffle": "register exchange between lanes, and match",
-    "reduce": "reductions over the lanes of a warp",
-    "uniform": "uniform datapath: one result for the whole warp",
-    "special_register": "reads of special registers",
-    "branch": "branches, calls, returns, exits",
-    "convergence": "convergence barriers and warp synchronisation",
-    "barrier": "thread-block barriers",
-    "mbarrier": "barriers in shared memory: arrivals and waits",
-    "fence": "memory fences and cache control",
-    "nop": "instructions without effect, and scoreboard waits",
-    "tensor": "matrix multiply-accumulate of a warp",
-    "wgmma": "matrix multiply-accumulate of a warp group, asynchronous",
-    "tcgen05": "matrix multiply-accumulate and copies into tensor memory, asynchronous, for the whole SM",
-    "tensor_load": "loads from tensor memory",
-    "tensor_store": "stores to tensor memory",
-    "constant_load": "loads from constant banks through registers",
-    "global_load": "loads from global memory",
-    "global_store": "stores to global memory",
-    "global_atomic": "atomics and reductions on global memory",
-    "local_load": "loads from local memory",
-    "local_store": "stores to local memory",
-    "shared_load": "loads from shared memory",
-    "shared_store": "stores to shared memory",
-    "shared_atomic": "atomics on shared memory",
-    "async_copy": "asynchronous copies from global to shared memory, lane by lane",
-    "bulk_copy": "bulk and tensor copies between global and shared memory by the copy engine",
-    "texture": "texture and surface accesses",
-    "unknown": "opcodes without a class in drywarp, costed as integer arithmetic",
-}
+CLASSES: dict[str, str] = dict(line.split(maxsplit=1) for line in _lines("classes.txt"))
 """Every class with its description."""
 
 UNKNOWN = "unknown"

@@ -1,11 +1,14 @@
-"""A busy special function unit, and instructions that refine its results."""
+"""Arithmetic that is slow: special functions and what refines their results, integer divisions, double precision."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
 from ....kernel.dataflow import Dataflow
 from ..case import Case, Setting
-from ..whatif import dropped, lighter
-from .base import Documentation, Suspicion, register
+from ..whatif import WhatIf, dropped, lighter
+from .base import Suspicion, register
 
 _LEAST_USE, _LEAST_SHARE, _FEWEST, _REACH = 0.4, 0.05, 4, 40
 _REFINING = ("fp32", "fp32_compare", "int", "imad", "predicate", "sfu", "move")
@@ -16,22 +19,6 @@ class SfuBound:
     """Utilization of the special function unit (reciprocals, roots, exponentials, …), and refinement around it."""
 
     name = "sfu-bound"
-    title = "special functions: the unit is busy, or its results are refined to full precision"
-    documentation = Documentation(
-        what="Finds kernels that use the special function unit at least 40 % of the time, or spend 5 % of their "
-        "instructions or more on full-precision quotients and square roots.",
-        why="The unit computes reciprocals, square roots, exponentials, logarithms and sines at an eighth to a "
-        "quarter of the multiply-add rate. Its results have 22 to 23 bits; / and sqrtf add about eight "
-        "instructions and a branch to get the last bit right.",
-        evidence="The utilization of the unit or the share of the refinement instructions, and the lines. The gain "
-        "comes from simulating the kernel without refinement or, if there is none, with special functions that take "
-        "no time in their unit, which is an upper bound.",
-        change="Use rsqrtf instead of 1 / sqrtf, __fdividef or one reciprocal for several quotients, -use_fast_math "
-        "where the last bit does not matter, exp2f with a folded constant, or polynomials on the multiply-add "
-        "pipes for some of the calls.",
-        before="sum += mass / sqrtf(square);",
-        after="sum += mass * rsqrtf(square);",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """Check the refinement first, then the unit itself."""
@@ -94,19 +81,6 @@ class IntegerDivision:
     """The machine-code sequences that implement / and %."""
 
     name = "integer-division"
-    title = "integer division or remainder by a value unknown at compile time"
-    documentation = Documentation(
-        what="Finds integer / and % whose divisor is known only at run time.",
-        why="GPUs have no integer division instruction. The compiler emits a floating-point reciprocal and some "
-        "twenty instructions to correct it, about a hundred for 64 bits.",
-        evidence="Sequences that start by converting the divisor for its reciprocal. The gain comes from simulating "
-        "the kernel without the dependent instructions on the same line.",
-        change="Make the divisor a constant or template argument, use a power of two with shift and mask, update "
-        "quotient and remainder incrementally in the loop, use more grid and block dimensions, or multiply by "
-        "a reciprocal computed once.",
-        before="int row = i / width, col = i % width;",
-        after="int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;",
-    )
 
     def look(self, case: Case) -> Suspicion | None:
         """The divisions, most often executed first."""
@@ -149,3 +123,47 @@ def division_instructions(setting: Setting, starts: list[int]) -> frozenset[int]
                 mine.add(index)
         gone |= mine
     return frozenset(gone)
+
+
+# Double precision.
+
+_LEAST_DOUBLES = 0.005
+
+
+@register
+class DoublePrecision:
+    """Double-precision instructions."""
+
+    name = "fp64"
+
+    def look(self, case: Case) -> Suspicion | None:
+        """The instructions, costliest first."""
+        setting = case.setting
+        found = setting.indices("fp64")
+        share = case.share_of(lambda instruction: instruction.class_ == "fp64")
+        if not found or share < _LEAST_DOUBLES:
+            return None
+        use = case.use_by("fp64")
+        return Suspicion(
+            as_class(frozenset(found), "fp32", "single instead of double precision"),
+            setting.places(case.costliest(found)),
+            f"{share:.1%} of the instructions are double precision; their pipe is busy {use:.0%} of the time",
+            "write constants with the f suffix, and use float where its precision suffices",
+            max(use, share),
+        )
+
+
+def as_class(instructions: Collection[int], class_: str, name: str) -> WhatIf:
+    """Give these instructions the λ, Λ and subsystem of `class_`; their dependences are unchanged."""
+
+    def apply(setting: Setting) -> Setting | None:
+        kernel = setting.workload.kernel
+        if not instructions or class_ not in setting.gpu.classes:
+            return None
+        changed = tuple(
+            replace(ins, class_=class_) if index in instructions else ins
+            for index, ins in enumerate(kernel.instructions)
+        )
+        return replace(setting, workload=replace(setting.workload, kernel=replace(kernel, instructions=changed)))
+
+    return WhatIf(name, "code", apply)

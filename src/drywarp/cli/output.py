@@ -1,0 +1,73 @@
+"""What verbs print and draw: figures are checked before any expensive work, and written once there is a result."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import UsageError
+
+FigureTheme = Annotated[str | None, typer.Option(help="Theme for --figure and --plot.", metavar="light|dark")]
+Plot = Annotated[str | None, typer.Option(help="Plot the result.", metavar="FILE.svg|FILE.png")]
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print one JSON object."""
+    from ..report.text import json_text
+
+    sys.stdout.write(json_text(value))
+
+
+def print_text(text: Any) -> None:
+    """Print rendered text. Lines are not wrapped, and brackets are no markup."""
+    from rich.console import Console
+
+    Console(highlight=False).print(text, markup=False, soft_wrap=True)
+
+
+def named_figures(
+    texts: Sequence[str] | None, known: Collection[str], form: str = "NAME=FILE"
+) -> list[tuple[str, Path]]:
+    """The `known` figures that `--figure` names, with their files. Raises UsageError for unusable ones."""
+    wanted = []
+    for text in texts or ():
+        from ..report.figures import check_place
+
+        name = max((one for one in known if text.startswith(f"{one}=")), key=len, default="")
+        file = text.removeprefix(f"{name}=")
+        if not (name and file):
+            raise UsageError(f"--figure {text!r}: expected {form} with one of {', '.join(known)}")
+        check_place(Path(file), "--figure")
+        wanted.append((name, Path(file)))
+    return wanted
+
+
+def check_plot(plot: str | None, theme: str | None) -> None:
+    """Raise UsageError if `--plot` cannot be written, before any expensive work."""
+    from ..report.figures import check_place
+
+    check_theme(theme, plot is not None, "--plot FILE")
+    if plot is not None:
+        check_place(Path(plot), "--plot")
+
+
+def write_plot(result: Any, plot: str | None, theme: str | None) -> None:
+    """Draw a result's figure and write it."""
+    from ..report.figures import write
+
+    if plot is not None:
+        write(result.figure(theme=theme or "light"), Path(plot), "--plot")
+
+
+def check_theme(theme: str | None, used: bool, option: str) -> None:
+    """Raise UsageError for an unknown theme, or for a theme without a figure."""
+    from ..report.figures.theme import theme_named
+
+    if theme is not None:
+        theme_named(theme)
+        if not used:
+            raise UsageError(f"--figure-theme requires {option}")
