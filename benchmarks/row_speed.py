@@ -91,7 +91,7 @@ class Clock:
 def collected(arguments: list[str]) -> list[tuple[int, Any, Any]]:
     """Number, task and launch of every row that `drywarp validate` would predict, none of them predicted."""
     from drywarp.cli.main import whole_app
-    from drywarp.experiments.validate import run
+    import drywarp.experiments.validate as run
 
     found: list[tuple[int, Any, Any]] = []
 
