@@ -90,8 +90,8 @@ class Clock:
 
 def collected(arguments: list[str]) -> list[tuple[int, Any, Any]]:
     """Number, task and launch of every row that `drywarp validate` would predict, none of them predicted."""
+    import drywarp.experiments.validate as run
     from drywarp.cli.main import whole_app
-    from drywarp.experiments.validate import run
 
     found: list[tuple[int, Any, Any]] = []
 

@@ -130,8 +130,8 @@ def validate(
     row becomes a launch. For a table of `drywarp measure`, `kernel` may be the folder of its paths (None: its own), and
     `clock` defaults to the measured one. `where` is a condition over columns, `rows` how many to use, evenly spread;
     `split` (``even`` or ``odd``) sets that half aside; `like` is another output, whose configurations alone are used.
-    `models` None: all; the first is the primary one. `jobs` processes (None: one per core) predict the rows, each within
-    `time_limit_s`, and append them to `out`; rows there are not repeated. Raises DrywarpError.
+    `models` None: all; the first is the primary one. `jobs` processes (None: one per core) predict the rows, each
+    within `time_limit_s`, and append them to `out`; rows there are not repeated. Raises DrywarpError.
     """
     _check(split, jobs)
     machine = gpu if isinstance(gpu, Gpu) else load_gpu(str(gpu))
