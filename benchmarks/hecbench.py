@@ -40,11 +40,7 @@ from drywarp.analysis.stages import answer_prepared
 from drywarp.analysis.uncertainty.uncertainty import uncertainty
 from drywarp.analysis.uncertainty.variants import ATOMICS, SCATTERED
 from drywarp.experiments.rows.predict import predictions_of
-<<<<<<< HEAD
-from drywarp.frontends.cuda.options import CudaOptions
-=======
 from drywarp.frontends.cuda import CudaOptions
->>>>>>> main
 from drywarp.frontends.load import load_kernel
 from drywarp.kernel.profile import Profile
 from drywarp.models import get_model, model_names

@@ -285,6 +285,8 @@ def periods_alike(compared: Compared, step: npt.NDArray[np.int64], lanes: Lanes)
     if not len(gap):
         return FAR
     if compared.how in ("EQ", "NE"):
+        # Equal in 32 bits: an unsigned counter that counts up to zero wraps around.
+        gap = gap.astype(np.int32).astype(np.int64)
         reaches = (gap != 0) & (-gap % np.abs(step) == 0) & (np.sign(gap) != np.sign(step))
         until = np.where(gap == 0, 0, np.where(reaches, np.abs(gap) // np.abs(step) - 1, FAR))
         return int(until.min())

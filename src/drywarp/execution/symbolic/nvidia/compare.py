@@ -140,9 +140,7 @@ def compare_step(d: StaticDecoder, i: Instruction, run: Step | None, share: floa
             lanes = batch.lanes() & batch.spread(even_iterations(tested) & (tested & UNSURE == 0))
             if lanes.any():
                 left, right = (batch.spread(np.asarray(w(batch)).view(kind)).astype(np.int64) for w in sides_words)
-                # A counter that counts up to zero wraps around: what is equal, is so in 32 bits.
-                gap = (left - right).astype(np.int32).astype(np.int64) if equality else left - right
-                batch.state.compared.append(Compared(number, how, batch.warps, lanes, gap))
+                batch.state.compared.append(Compared(number, how, batch.warps, lanes, left - right))
         if run is not None and not (floating and (np.asarray(tested, np.uint16) & DATA).all()):
             run(batch)
         if test is not None and put is not None:
