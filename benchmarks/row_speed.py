@@ -91,7 +91,7 @@ class Clock:
 def collected(arguments: list[str]) -> list[tuple[int, Any, Any]]:
     """Number, task and launch of every row that `drywarp validate` would predict, none of them predicted."""
     from drywarp.cli.main import whole_app
-    from drywarp.experiments.validate import run
+    from drywarp.experiments import validate
 
     found: list[tuple[int, Any, Any]] = []
 
@@ -100,7 +100,7 @@ def collected(arguments: list[str]) -> list[tuple[int, Any, Any]]:
             found.append((number, task, launch))
             yield number, "not predicted", 0.0
 
-    run.run_rows = instead  # type: ignore[assignment]
+    validate.run_rows = instead  # type: ignore[assignment]
     try:
         whole_app()(["validate", *arguments], standalone_mode=False)
     except BaseException as error:
