@@ -3,7 +3,9 @@
     python benchmarks/hecbench.py gpuFLOPBench/src gpuFLOPBench/cuda-profiling/profiling-data.csv --out rows.csv
 
 The sources and the measurements are public (Scientific-Computing-Lab/gpuFLOPBench @4738733); how each kernel is
-launched stands in `hecbench.toml`. The measurements were taken by Nsight Compute: SM clock at its base of 1440 MHz,
+launched stands in `hecbench.toml`. With --built, each file is compiled as for the measurements, by their own command
+(compile_commands.json beside the table), with clang++-19 and the toolkit that `clang_cuda.py --make` lays out. NVRTC
+compiles what that cannot. The measurements were taken by Nsight Compute: SM clock at its base of 1440 MHz,
 caches flushed, the time is gpu__time_duration. Each launch runs in a process of its own; the command resumes where it
 stopped, and without the first two arguments it only prints what `--out` holds. Programs at odd positions are there
 for choices (rates, residuals), those at even ones for reporting alone. `--against` compares with the output of
@@ -15,7 +17,9 @@ from __future__ import annotations
 import csv
 import json
 import math
+import shlex
 import statistics
+import subprocess
 import sys
 import time
 import tomllib
@@ -36,6 +40,8 @@ from drywarp.analysis.stages import answer_prepared
 from drywarp.analysis.uncertainty.uncertainty import uncertainty
 from drywarp.analysis.uncertainty.variants import ATOMICS, SCATTERED
 from drywarp.experiments.rows.predict import predictions_of
+from drywarp.frontends.cuda import CudaOptions
+from drywarp.frontends.load import load_kernel
 from drywarp.kernel.profile import Profile
 from drywarp.models import get_model, model_names
 
@@ -43,7 +49,7 @@ LAUNCHES = Path(__file__).with_name("hecbench.toml")
 GPU, CLOCK_MHZ = "rtx3080", 1440
 FLOATS = ("FADD", "FMUL", "FFMA", "DADD", "DMUL", "DFMA")
 COLUMNS = ("position", "program", "kernel", "measured_us", "predicted_us", "low_us", "high_us", "limiter", "doubtful",
-           "dram_ratio", "operations_ratio", "parts", "others_us", "seconds", "error")  # fmt: skip
+           "dram_ratio", "operations_ratio", "parts", "others_us", "seconds", "error", "compiler")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -95,21 +101,51 @@ def values(given: dict[str, Any], sources: Path) -> dict[str, Any]:
     }
 
 
-def predicted(sources: Path, table: Path, entry: dict[str, Any]) -> dict[str, Any]:
+def as_measured(sources: Path, table: Path, entry: dict[str, Any], built: Path) -> Path | None:
+    """The cubin that clang makes of an entry's file by the command of the measurements; None if it cannot."""
+    cubin = built / (entry["file"].replace("/", "__") + ".cubin")
+    if cubin.exists():
+        return cubin
+    for known in json.loads((table.parent / "compile_commands.json").read_text(encoding="utf-8")):
+        root, _, inside = known["file"].partition("/src/")
+        if inside == entry["file"]:
+            words = shlex.split(known["command"].replace(f"{root}/src", str(sources.resolve())))[1:]
+            words = [word for word in words[: words.index("-o")] if not word.startswith("--cuda-path")]
+            words += ["-w", "--cuda-device-only", f"--cuda-path={(built / 'toolkit').resolve()}", "-o", str(cubin)]
+            subprocess.run(["clang++-19", *words], check=False, capture_output=True)
+    return cubin if cubin.exists() else None
+
+
+def by_number(values: dict[str, Any], kernel: Any) -> dict[str, Any]:
+    """Arguments under the names that machine code has for its parameters."""
+    numbers = {parameter.name: f"arg{n}" for n, parameter in enumerate(kernel.parameters)}
+    return {".".join([numbers[name.split(".")[0]], *name.split(".")[1:]]): value for name, value in values.items()}
+
+
+def predicted(sources: Path, table: Path, entry: dict[str, Any], built: Path | None = None) -> dict[str, Any]:
     """A row of `COLUMNS`."""
     known = measured(table, entry)
     row = {"position": entry["position"], "program": entry["file"].split("/")[0], "kernel": entry["kernel"],
            "measured_us": f"{known.time_us:.4g}"}  # fmt: skip
     begun = time.monotonic()
     options = Options(clock_mhz=CLOCK_MHZ, models=("pipeline",), occupancies=())
+    source, given = sources / entry["file"], values(entry.get("args", {}), sources)
+    compiler = {
+        "defines": {name: str(value) for name, value in entry.get("defines", {}).items()},
+        "includes": [str(sources / folder) for folder in entry.get("include", [])],
+    }
+    launch = {
+        "gpu": GPU, "entry": entry["kernel"], "options": options, "grid": entry["grid"], "block": entry["block"],
+        "constants": values(entry.get("constants", {}), sources), "shared": entry.get("shared"),
+    }  # fmt: skip
     try:
-        ready = prepare_kernel(
-            sources / entry["file"], gpu=GPU, entry=entry["kernel"], options=options,
-            grid=entry["grid"], block=entry["block"], args=values(entry.get("args", {}), sources),
-            constants=values(entry.get("constants", {}), sources), shared=entry.get("shared"),
-            defines={name: str(value) for name, value in entry.get("defines", {}).items()},
-            includes=[str(sources / folder) for folder in entry.get("include", [])],
-        )  # fmt: skip
+        cubin = as_measured(sources, table, entry, built) if built else None
+        row["compiler"] = "clang" if cubin else "nvrtc"
+        if cubin:
+            kernel, _ = load_kernel(source, arch="sm_86", entry=entry["kernel"], options=CudaOptions(**compiler))
+            ready = prepare_kernel(cubin, args=by_number(given, kernel), **launch)
+        else:
+            ready = prepare_kernel(source, args=given, **compiler, **launch)
         answer = answer_prepared(ready, options)
         others, _ = predictions_of(ready, {name: get_model(name) for name in model_names() if name != "pipeline"})
     except Exception as error:  # a row that fails is a row
@@ -234,6 +270,9 @@ def main(
         "rows.csv"
     ),
     jobs: int = 2,
+    built: Annotated[
+        Path | None, typer.Option(help="Compile as for the measurements; the folder for that, with a toolkit/ inside.")
+    ] = None,
     program: Annotated[list[str] | None, typer.Option(help="These programs alone.")] = None,
     against: Annotated[Path | None, typer.Option(help="The `--out` of another version.", exists=True)] = None,
 ) -> None:
@@ -250,7 +289,7 @@ def main(
             writer = csv.DictWriter(file, COLUMNS, restval="")
             if not rows:
                 writer.writeheader()
-            for done in as_completed([pool.submit(predicted, sources, table, entry) for entry in todo]):
+            for done in as_completed([pool.submit(predicted, sources, table, entry, built) for entry in todo]):
                 row = {name: str(value) for name, value in done.result().items()}
                 writer.writerow(row)
                 file.flush()

@@ -90,8 +90,8 @@ class Clock:
 
 def collected(arguments: list[str]) -> list[tuple[int, Any, Any]]:
     """Number, task and launch of every row that `drywarp validate` would predict, none of them predicted."""
+    import drywarp.experiments.validate as run
     from drywarp.cli.main import whole_app
-    from drywarp.experiments import validate
 
     found: list[tuple[int, Any, Any]] = []
 
@@ -100,7 +100,7 @@ def collected(arguments: list[str]) -> list[tuple[int, Any, Any]]:
             found.append((number, task, launch))
             yield number, "not predicted", 0.0
 
-    validate.run_rows = instead  # type: ignore[assignment]
+    run.run_rows = instead  # type: ignore[assignment]
     try:
         whole_app()(["validate", *arguments], standalone_mode=False)
     except BaseException as error:

@@ -216,7 +216,8 @@ class InstructionCache(_Section, frozen=True):
 class DramLevel(_Section, frozen=True):
     """`[memory.dram]`: theoretical bandwidth, achieved read, write and copy bandwidth, and Λ of an L2 miss.
 
-    `bytes` is the capacity; None if unknown.
+    `bytes` is the capacity; None if unknown. One open row of every bank group holds `row_bytes` in a row of addresses;
+    sectors that lie farther apart come at `scattered_gbs`, since each opens a row (None: unknown).
     """
 
     peak_gbs: GigabytesPerSecond
@@ -225,6 +226,8 @@ class DramLevel(_Section, frozen=True):
     copy_gbs: GigabytesPerSecond
     latency_ns: Nanoseconds
     bytes: Size | None = None
+    row_bytes: Size | None = None
+    scattered_gbs: GigabytesPerSecond | None = None
 
 
 class Memory(_Section, frozen=True):

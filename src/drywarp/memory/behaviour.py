@@ -36,6 +36,7 @@ class AccessBehaviour:
     lane. `remote` is the fraction of wavefronts at the shared memory of another block of the cluster. `host` is the
     fraction of sectors in host memory: `host_read` and `host_write` cross the bus to it instead of going to DRAM.
     `merged` is the fraction of its sectors beyond the L1 that reach the L2 where others' reads of them are merged.
+    `apart` is the fraction of sectors of which each opens a row of DRAM (0 where the GPU's rows are not known).
     `atomics_factor` multiplies the time of atomics, to try what if they took longer.
     """
 
@@ -61,6 +62,7 @@ class AccessBehaviour:
     host_read: float = 0.0
     host_write: float = 0.0
     merged: float = 1.0
+    apart: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,10 @@ def analyse_memory(
     return judged if warm_l2 else replace(judged, dirty_bytes=_dirty_bytes(profile.launch.blocks, own, larger, beyond))
 
 
+SEPARATE, SEVERAL = 0.9, 8.0
+"""A request is scattered if this fraction of its sectors lie in separate places and it has this many sectors."""
+
+
 @dataclass(frozen=True)
 class _Asked:
     """What each instruction asks of memory over the grid, shape (instructions,); `weight` is per row of the table.
@@ -161,6 +167,7 @@ class _Asked:
     table: RequestTable
     weight: npt.NDArray[np.float64]
     units: npt.NDArray[np.float64]
+    apart: npt.NDArray[np.float64]
     lines: npt.NDArray[np.float64]
     passes: npt.NDArray[np.float64]
     requests: npt.NDArray[np.float64]
@@ -184,6 +191,8 @@ class _Asked:
             weight = weight / profile.logged[table.instruction]
             counted = counted / profile.logged[table.instruction]
 
+        apart = (table.rows >= SEPARATE * table.units) & (table.units >= SEVERAL)
+
         def total(amounts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
             return np.bincount(table.instruction, amounts, minlength=count).astype(np.float64)
 
@@ -191,6 +200,7 @@ class _Asked:
             table=table,
             weight=weight,
             units=total(table.units * counted),
+            apart=total(table.units * counted * apart),
             lines=total(table.lines * weight),
             passes=total(table.passes * counted),
             requests=total(counted * (table.units > 0)),
@@ -244,6 +254,7 @@ def _accesses(
             lanes=float(lanes[index]) / runs,
             remote=float(asked.remote[index] / asked.units[index]) if asked.remote[index] else 0.0,
             host=host,
+            apart=float(asked.apart[index] / asked.units[index]) if asked.apart[index] else 0.0,
             host_read=fetched * host,
             host_write=written * host,
         )

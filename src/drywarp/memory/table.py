@@ -42,6 +42,7 @@ class MemoryGeometry:
     merge_cycles: float = 0.0
     merged_reads: float = 1.0
     l2_rate: float = 0.0
+    row_bytes: int = 0
     host_bus: bool = False
 
     @property
@@ -61,6 +62,7 @@ class RequestTable:
 
     `sample` is the index of the sampled block, `count` how often it makes the request, `units` sectors (global, local)
     or wavefronts (shared) of one request, `ideal` the fewest units for the same bytes, `lines` distinct cache lines,
+    `rows` distinct places of `MemoryGeometry.row_bytes` (0: unknown),
     `passes` the number of bank passes that deliver the data: those of shared memory, also where its banks serve as the
     L1's data stage. `remote` marks what reaches the shared memory of another block of the cluster, which counts as
     shared memory. `number`, of shape (requests,), is the row of each logged request.
@@ -73,6 +75,7 @@ class RequestTable:
     units: npt.NDArray[np.int64]
     ideal: npt.NDArray[np.int64]
     lines: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
     passes: npt.NDArray[np.int64]
     remote: npt.NDArray[np.bool_]
     number: npt.NDArray[np.int64]
@@ -91,10 +94,10 @@ def request_table(profile: Profile, geometry: MemoryGeometry) -> RequestTable:
     pattern, align, space, instruction, sample = (column[first].astype(np.int64) for column in columns)
     # What differs in its block or its instruction alone costs the same.
     unique, cost = distinct_rows(np.stack([pattern, align, widths[instruction], space], axis=1))
-    costs = np.zeros((4, len(unique)), np.int64)
+    costs = np.zeros((5, len(unique)), np.int64)
     for start in range(0, len(unique), _CHUNK):
         costs[:, start : start + _CHUNK] = _cost(unique[start : start + _CHUNK], log, geometry)
-    units, ideal, lines, passes = costs[:, cost]
+    units, ideal, lines, rows, passes = costs[:, cost]
     remote = space == SPACE_REMOTE
     return RequestTable(
         instruction=instruction,
@@ -104,6 +107,7 @@ def request_table(profile: Profile, geometry: MemoryGeometry) -> RequestTable:
         units=units,
         ideal=ideal,
         lines=lines,
+        rows=rows,
         passes=passes,
         remote=remote,
         number=number,
@@ -145,12 +149,11 @@ def distinct_rows(rows: Ints) -> tuple[Ints, Ints]:
     return unique[order], place[number]
 
 
-def _cost(rows: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, Ints, Ints, Ints]:
-    pattern, align, width, space = rows.T
+def _cost(requests: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    pattern, align, width, space = requests.T
     active = lane_masks(log.masks[pattern])
     addresses = align[:, None] + log.offsets[pattern]
-    units, ideal = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-    lines, passes = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+    units, ideal, lines, rows, passes = np.zeros((5, len(requests)), np.int64)
     for size in sorted({*width.tolist()}):
         for kind in (SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_REMOTE):
             at = np.flatnonzero((width == size) & (space == kind))
@@ -167,8 +170,10 @@ def _cost(rows: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, I
                 where, on = interleave_local(where, on, int(size))
             units[at] = sectors_of(where, on, geometry.sector_bytes)
             lines[at] = sectors_of(where, on, geometry.line_bytes)
+            if kind == SPACE_GLOBAL and geometry.row_bytes:
+                rows[at] = sectors_of(where, on, geometry.row_bytes)
             ideal[at] = -(-active[at].sum(1) * int(size) // geometry.sector_bytes)
-    return units, np.minimum(ideal, units) if len(ideal) else ideal, lines, passes
+    return units, np.minimum(ideal, units) if len(ideal) else ideal, lines, rows, passes
 
 
 def active_lanes(log: AccessLog, rows: npt.NDArray[np.intp]) -> tuple[Ints, Bools]:

@@ -37,6 +37,7 @@ class MemoryCosts:
         self.sm_intake = levels.l2.bytes_per_cycle_per_sm or levels.l1.bytes_per_cycle
         gbs = dram_bandwidth(levels.dram.read_gbs, levels.dram.copy_gbs, levels.dram.write_gbs, read, write)
         self.dram_rate = gpu.bytes_per_cycle(gbs, clock_mhz)
+        self.scattered_factor = max(1.0, gbs / (levels.dram.scattered_gbs or gbs))
         self.host_rate, self.host_latency = 0.0, self.dram_latency
         if gpu.host is not None:
             self.host_rate = gpu.bytes_per_cycle(duplex_bandwidth(gpu.host.copy_gbs, *host), clock_mhz)
@@ -143,6 +144,8 @@ class MemoryCosts:
     def _beyond(self, behaviour: AccessBehaviour) -> list[Level]:
         """The visits beyond the caches: to DRAM, and to the bus for what lies in host memory."""
         dram, host = behaviour.dram_read + behaviour.dram_write, behaviour.host_read + behaviour.host_write
+        # Scattered sectors take as much of DRAM's time as this many others.
+        dram *= 1 + behaviour.apart * (self.scattered_factor - 1)
         both = ("dram", dram, self.dram_rate), ("host", host, self.host_rate)
         return [self._level(name, each * self.gpu.memory.sector_bytes, rate) for name, each, rate in both if each]
 

@@ -39,7 +39,8 @@ def band_of(
     found = list(variants(prepared, options, prediction, known, bounds))
     parts = [*_tried(Probe(prepared), found, 1 - prepared.costed.start_s / prediction.time_s)]
     # Scattered sectors and atomics have their own parts and do not count as a stream.
-    stream = prediction.limiter == "dram" and not {SCATTERED, ATOMICS} & {variant.name for variant in found}
+    apart = any(access.apart for access in prepared.behaviour.accesses.values())
+    stream = prediction.limiter == "dram" and not apart and not {SCATTERED, ATOMICS} & {one.name for one in found}
     residual = known.model.stream if stream else known.model.rest
     parts.append(part(MODEL, [1 / residual.value, residual.value], residual.source))
     clocks = clock_range_mhz(prepared.gpu, options)

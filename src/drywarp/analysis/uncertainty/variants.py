@@ -11,7 +11,7 @@ from ...kernel.kernel import Kernel
 from ...kernel.launch.arguments import host_buffers
 from ...kernel.profile import SPACE_GLOBAL, SPACE_SHARED
 from ...memory.averaged import METHOD as AVERAGED
-from ...memory.behaviour import AccessBehaviour, MemoryBehaviour, with_dram_reads, with_slower_host
+from ...memory.behaviour import SEPARATE, SEVERAL, AccessBehaviour, MemoryBehaviour, with_dram_reads, with_slower_host
 from ...models.base import UNKNOWN_LIMIT, Model, Prediction
 from ...pipeline.result import POLICIES
 from ...support.text import bytes_text
@@ -101,8 +101,6 @@ def memory_doubt(behaviour: MemoryBehaviour) -> tuple[str, ...]:
 ATOMICS, SCATTERED = "atomics", "scattered accesses"
 """Names of parts."""
 _MEMORY = ("l2", "l3", "dram", "host", "atomics")
-_ALONE, _SCATTERED = 0.9, 8.0
-"""A request is scattered if this fraction of its sectors lie in separate lines and it has this many sectors."""
 LEAST_WARM = 0.05
 """A warm L2 is ignored if it would save no more than this share of the DRAM reads."""
 
@@ -171,7 +169,7 @@ def _accesses(prepared: Prepared, prediction: Prediction, known: Uncertainty) ->
     if busy.get("atomics", 0.0) * atomics > LEAST_USE:
         reason = f"atomic rates are known for some patterns only; may take up to {atomics:g} times as long"
         yield Variant(ATOMICS, reason, (Change(memory=with_slower_atomics(behaviour, atomics)),))
-    share = scattered_share(behaviour)
+    share = scattered_share(behaviour) if prepared.gpu.memory.dram.scattered_gbs is None else 0.0
     if share and max(busy.get(name, 0.0) for name in ("lsu", "l2", "dram")) * scattered > LEAST_USE:
         reason = f"{share:.0%} of the sectors are scattered, and may take {scattered:g} times as long as a stream"
         yield Variant(SCATTERED, reason, factors=(1 + share * (scattered - 1),))
@@ -285,7 +283,7 @@ def scattered_share(behaviour: MemoryBehaviour) -> float:
     alone = (
         sectors
         for sectors, access in zip(asked, outside, strict=True)
-        if access.lines >= _ALONE * access.units and access.units >= _SCATTERED * access.requests
+        if access.lines >= SEPARATE * access.units and access.units >= SEVERAL * access.requests
     )
     return sum(alone) / sum(asked) if sum(asked) else 0.0
 
