@@ -27,10 +27,10 @@ from drywarp.analysis.advice.rules.idle_threads import coarser
 from drywarp.analysis.advice.rules.occupancy import full_warps
 from drywarp.analysis.advice.rules.redundant_loads import loaded_once
 from drywarp.analysis.advice.rules.shared_and_local import conflict_free
-from drywarp.analysis.advice.rules.slow_arithmetic import as_class
 from drywarp.analysis.advice.rules.uncoalesced_access import Ideal, coalesced, fewer_sectors, ideal_units
 from drywarp.analysis.advice.rules.uneven_work import balanced_partitions, even_grid
 from drywarp.analysis.advice.whatif import (
+    as_class,
     dropped,
     ideal_latency,
     ideal_level,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drywarp.analysis.advice.case import Case
 from drywarp.analysis.advice.rules.base import Documentation, Suspicion, register
-from drywarp.analysis.advice.rules.slow_arithmetic import as_class
+from drywarp.analysis.advice.whatif import as_class
 
 
 @register

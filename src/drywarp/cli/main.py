@@ -78,7 +78,7 @@ VERBS = {
         "Predict a kernel's time on every GPU and rank them; compiles and emulates once per architecture.",
     ),
     "benefits": (
-        "benefits",
+        "compare",
         "Show GPUPerf's potential benefits of several kernels in one chart, and each one's gain over the previous.",
     ),
     "serve": (

@@ -96,6 +96,22 @@ def lighter(instructions: Collection[int], share: float, name: str) -> WhatIf:
     return WhatIf(name, "code", apply)
 
 
+def as_class(instructions: Collection[int], class_: str, name: str) -> WhatIf:
+    """Give these instructions the λ, Λ and subsystem of `class_`; their dependences are unchanged."""
+
+    def apply(setting: Setting) -> Setting | None:
+        kernel = setting.workload.kernel
+        if not instructions or class_ not in setting.gpu.classes:
+            return None
+        changed = tuple(
+            replace(ins, class_=class_) if index in instructions else ins
+            for index, ins in enumerate(kernel.instructions)
+        )
+        return replace(setting, workload=replace(setting.workload, kernel=replace(kernel, instructions=changed)))
+
+    return WhatIf(name, "code", apply)
+
+
 # Twice as much in flight: by Little's law this is as if each wait were half as long.
 #
 # A thread with two independent loads (or two dependence chains) instead of one waits once for both, so the same work

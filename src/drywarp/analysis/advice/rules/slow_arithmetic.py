@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
-
 from ....kernel.dataflow import Dataflow
 from ..case import Case, Setting
-from ..whatif import WhatIf, dropped, lighter
+from ..whatif import as_class, dropped, lighter
 from .base import Suspicion, register
 
 _LEAST_USE, _LEAST_SHARE, _FEWEST, _REACH = 0.4, 0.05, 4, 40
@@ -151,19 +148,3 @@ class DoublePrecision:
             "write constants with the f suffix, and use float where its precision suffices",
             max(use, share),
         )
-
-
-def as_class(instructions: Collection[int], class_: str, name: str) -> WhatIf:
-    """Give these instructions the λ, Λ and subsystem of `class_`; their dependences are unchanged."""
-
-    def apply(setting: Setting) -> Setting | None:
-        kernel = setting.workload.kernel
-        if not instructions or class_ not in setting.gpu.classes:
-            return None
-        changed = tuple(
-            replace(ins, class_=class_) if index in instructions else ins
-            for index, ins in enumerate(kernel.instructions)
-        )
-        return replace(setting, workload=replace(setting.workload, kernel=replace(kernel, instructions=changed)))
-
-    return WhatIf(name, "code", apply)
