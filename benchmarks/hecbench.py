@@ -39,7 +39,7 @@ from drywarp.analysis.request import Options
 from drywarp.analysis.stages import answer_prepared
 from drywarp.analysis.uncertainty.uncertainty import uncertainty
 from drywarp.analysis.uncertainty.variants import ATOMICS, SCATTERED
-from drywarp.errors import UsageError
+from drywarp.errors import InputFileError, UsageError
 from drywarp.experiments.rows.predict import predictions_of
 from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.load import load_kernel
@@ -144,8 +144,8 @@ def predicted(sources: Path, table: Path, entry: dict[str, Any], built: Path | N
         row["compiler"] = "clang"
         try:
             kernel, _ = load_kernel(source, arch="sm_86", entry=entry["kernel"], options=CudaOptions(**compiler))
-            ready = prepare_kernel(cubin or "", args=by_number(given, kernel), **launch)
-        except UsageError:  # there is no such file, no code for this GPU in it, or none by this name
+            ready = prepare_kernel(cubin or "none", args=by_number(given, kernel), **launch)
+        except (UsageError, InputFileError):  # no such file, no code for this GPU in it, or none by this name
             row["compiler"] = "nvrtc"
             ready = prepare_kernel(source, args=given, **compiler, **launch)
         answer = answer_prepared(ready, options)
