@@ -94,7 +94,7 @@ def _widths(rows: Sequence[Row]) -> Iterator[str]:
     yield (
         f"The median width is {band(rows)[1]:.2f}. The model's own factor of {model.value:g} either way makes"
         f" {model.value**2:.2f} of that; source code of which another compiler's code was measured has {code.value:g}"
-        f" for operations besides. Where a stream through DRAM limits ({streams} of {len(rows)} rows are limited by DRAM),"
+        f" for operations besides. Where DRAM limits as a stream ({streams} of {len(rows)} rows are limited by it),"
         f" the model's factor is {stream.value:g}, and the width {stream.value**2:.2f}."
     )
     yield ""
