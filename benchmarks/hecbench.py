@@ -38,7 +38,6 @@ from drywarp.analysis.prepare import prepare_kernel
 from drywarp.analysis.request import Options
 from drywarp.analysis.stages import answer_prepared
 from drywarp.analysis.uncertainty.uncertainty import uncertainty
-from drywarp.analysis.uncertainty.variants import ATOMICS, SCATTERED
 from drywarp.errors import InputFileError, UsageError
 from drywarp.experiments.rows.predict import predictions_of
 from drywarp.frontends.cuda import CudaOptions
@@ -250,7 +249,7 @@ def _nine_in_ten(logs: Iterable[float]) -> float:
 
 def _streams(row: dict[str, str]) -> bool:
     """Whether a stream through DRAM limits it, as the band takes it."""
-    return row["limiter"] == "dram" and not {ATOMICS, SCATTERED} & set(json.loads(row["parts"]))
+    return bool(json.loads(row["parts"])["model"][1] == uncertainty().model.stream.value)
 
 
 def _others(row: dict[str, str], end: str) -> float:
