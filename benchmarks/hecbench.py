@@ -38,6 +38,7 @@ from drywarp.analysis.prepare import prepare_kernel
 from drywarp.analysis.request import Options
 from drywarp.analysis.stages import answer_prepared
 from drywarp.analysis.uncertainty.uncertainty import uncertainty
+from drywarp.analysis.uncertainty.variants import ATOMICS, SCATTERED
 from drywarp.errors import InputFileError, UsageError
 from drywarp.experiments.rows.predict import predictions_of
 from drywarp.frontends.cuda import CudaOptions
@@ -49,7 +50,7 @@ LAUNCHES = Path(__file__).with_name("hecbench.toml")
 GPU, CLOCK_MHZ = "rtx3080", 1440
 FLOATS = ("FADD", "FMUL", "FFMA", "DADD", "DMUL", "DFMA")
 COLUMNS = ("position", "program", "kernel", "measured_us", "predicted_us", "low_us", "high_us", "limiter", "doubtful",
-           "dram_ratio", "operations_ratio", "parts", "others_us", "seconds", "error", "compiler")  # fmt: skip
+           "dram_ratio", "operations_ratio", "parts", "others_us", "seconds", "error", "compiler", "apart")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,7 @@ def predicted(sources: Path, table: Path, entry: dict[str, Any], built: Path | N
     except Exception as error:  # a row that fails is a row
         return row | {"seconds": f"{time.monotonic() - begun:.0f}", "error": str(error).splitlines()[0][:200]}
     row |= {"predicted_us": f"{answer.time_s * 1e6:.4g}", "limiter": answer.limiter, "doubtful": len(answer.doubts)}
+    row["apart"] = int(any(access.apart for access in ready.behaviour.accesses.values()))
     row["others_us"] = json.dumps({name: float(f"{other.time_s * 1e6:.4g}") for name, other in others.items()})
     if known.dram_bytes > 0:
         row["dram_ratio"] = f"{answer.memory.dram_bytes / known.dram_bytes:.3f}"
@@ -249,7 +251,8 @@ def _nine_in_ten(logs: Iterable[float]) -> float:
 
 def _streams(row: dict[str, str]) -> bool:
     """Whether a stream through DRAM limits it, as the band takes it."""
-    return bool(json.loads(row["parts"])["model"][1] == uncertainty().model.stream.value)
+    apart = row.get("apart", "0") not in ("", "0")
+    return row["limiter"] == "dram" and not apart and not {ATOMICS, SCATTERED} & set(json.loads(row["parts"]))
 
 
 def _others(row: dict[str, str], end: str) -> float:
