@@ -39,7 +39,7 @@ def test_targets_follow_from_rows() -> None:
     some[3] = row(0.9, measured=200.0, band=(202.0, 808.0), name="fhd: d")
     rows = {one.name: read(one.name) for one in sets()}
     found = targets.page({**rows, "hecbench_rtx3080": [replace(one, half="even", dram_ratio=1.5) for one in some]})
-    assert "| off by more than 3 times without a note | 1 of 4 | none | fhd: b: not explained" in found
+    assert "| off by more than 3 times without a note | 1 of 4 | none | fhd: b: each warp reads" in found
     assert "| rows inside the 90 % band / its width | 50 % / 4.00 |" in found
     assert "| DRAM bytes, median error | 50.0 % | 5 % |" in found
     assert targets.band(some) == (0.5, 4.0)
