@@ -13,7 +13,7 @@ import drywarp
 from drywarp import analyze
 from drywarp.cli.options import argument_file
 from drywarp.errors import DrywarpError, InputFileError, UsageError
-from drywarp.hardware import load_gpu
+from drywarp.hardware import Gpu, load_gpu
 from drywarp.kernel.launch.launch import Buffer
 from tests.emulator.support import run
 
@@ -25,7 +25,7 @@ extern "C" __global__ void scale(float* a, const float* b, int n) {
 """
 
 
-def _analyzed(gpu: str = "a100", **args: object):
+def _analyzed(gpu: str | Gpu = "a100", **args: object):
     return analyze(SCALE, gpu=gpu, grid=8, block=128, args=args)
 
 
@@ -130,7 +130,8 @@ def test_host_memory_takes_no_room_on_the_gpu() -> None:
 
 
 def test_host_memory_without_a_known_bus_is_told_first() -> None:
-    found = _analyzed(n=1024, a="f32[1024]", b="host f32[1024]:ones", gpu="mi210")
+    without = replace(load_gpu("a100"), host=None)
+    found = _analyzed(n=1024, a="f32[1024]", b="host f32[1024]:ones", gpu=without)
     assert found.doubts[0].startswith("the time is a lower bound: b in host memory")
     assert found.notes[0] == found.doubts[0]
     assert not _analyzed(n=1024, a="f32[1024]", b="host f32[1024]:ones").doubts
