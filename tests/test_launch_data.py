@@ -130,7 +130,8 @@ def test_host_memory_takes_no_room_on_the_gpu() -> None:
 
 
 def test_host_memory_without_a_known_bus_is_told_first() -> None:
-    without = replace(load_gpu("a100"), host=None)
+    a100 = load_gpu("a100")
+    without = replace(a100, sections={**a100.sections, "host": None})
     found = _analyzed(n=1024, a="f32[1024]", b="host f32[1024]:ones", gpu=without)
     assert found.doubts[0].startswith("the time is a lower bound: b in host memory")
     assert found.notes[0] == found.doubts[0]
