@@ -40,6 +40,14 @@ class CopySteps:
         """The step of a copy to or from global memory."""
         return self._run(i) if i.opcode.startswith("UBLK") else self._tensor(i)
 
+    def refused(self, i: Instruction) -> Step:
+        """A copy whose operands have no static form: that it ran is all that is known."""
+
+        def copy(batch: Batch) -> None:
+            self.untracked.add(i.pc // 16)
+
+        return copy
+
     def _run(self, i: Instruction) -> Step:
         """A run of bytes."""
         address, of_address = self._words(i.operands[far_side(i)], 2)

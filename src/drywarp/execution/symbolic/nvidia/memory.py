@@ -51,7 +51,7 @@ class MemorySteps(RecordedAccesses):
                 return self._result(i)
             return self._access(i, operands[0], needed)
         except UnsupportedInstructionError:
-            return self._result(i)
+            return self.copies.refused(i) if i.class_ == "bulk_copy" else self._result(i)
 
     def _copy(self, i: Instruction, operands: list[Address]) -> Step:
         """Global to shared memory; lanes whose source predicate is false only write."""
