@@ -64,8 +64,8 @@ from .sampling import Limits, Reached
 _FIRST_ROWS, _FIRST_PATTERNS = 1 << 18, 1 << 8
 """Initial room; untouched parts cost no memory."""
 RECORD_OPTION = "--recorded-accesses"
-Mark = tuple[int, int, int]
-"""Numbers of steps, accesses and synchronisations."""
+Mark = tuple[int, int, int, dict[int, tuple[int, int]]]
+"""Numbers of steps, accesses and synchronisations, and `Recorder.constants`."""
 _STEP_COLUMNS = ("step_block", "step_warp", "step_lanes")
 _ACCESS_COLUMNS = ("instruction", "warp", "base", "pattern", "space")
 _EACH = {"offsets": LANES, "shapes": SHAPE_BYTES}
@@ -161,12 +161,13 @@ class Recorder:
 
     def mark(self) -> Mark:
         """How much is recorded, to return to with `back_to`."""
-        return self.steps, int(self.state[ACCESSES]), len(self._syncs)
+        return self.steps, int(self.state[ACCESSES]), len(self._syncs), dict(self.constants)
 
     def back_to(self, mark: Mark) -> None:
         """Drop what was recorded since."""
-        self.state[STEPS], self.state[ACCESSES], syncs = mark
+        self.state[STEPS], self.state[ACCESSES], syncs, constants = mark
         del self._syncs[syncs:]
+        self.constants = dict(constants)
 
     def make_room(self, steps: int, accesses: int, patterns: int | None = None) -> None:
         """Make room for this many more steps and accesses, each with its own pattern if their number is not known."""
