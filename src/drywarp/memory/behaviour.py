@@ -37,6 +37,7 @@ class AccessBehaviour:
     fraction of sectors in host memory: `host_read` and `host_write` cross the bus to it instead of going to DRAM.
     `merged` is the fraction of its sectors beyond the L1 that reach the L2 where others' reads of them are merged.
     `apart` is the fraction of sectors of which each opens a row of DRAM (0 where the GPU's rows are not known).
+    `lookups` are the lines that the L1 looks up one by one, at least `lines` (0: these).
     `atomics_factor` multiplies the time of atomics, to try what if they took longer.
     """
 
@@ -63,6 +64,7 @@ class AccessBehaviour:
     host_write: float = 0.0
     merged: float = 1.0
     apart: float = 0.0
+    lookups: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -150,9 +152,7 @@ def analyse_memory(
     # A retry loop around compare-and-swap depends only on what others wrote, so nothing more needs modelling.
     contended = contended_loop(profile, busiest)
     dependent = reads_of_others(profile) if contended is None else None
-    judged = replace(
-        judged, contended=contended, dependent=dependent, constant_addresses=profile.constant_addresses
-    )
+    judged = replace(judged, contended=contended, dependent=dependent, constant_addresses=profile.constant_addresses)
     return judged if warm_l2 else replace(judged, dirty_bytes=_dirty_bytes(profile.launch.blocks, own, larger, beyond))
 
 
@@ -172,6 +172,7 @@ class _Asked:
     units: npt.NDArray[np.float64]
     apart: npt.NDArray[np.float64]
     lines: npt.NDArray[np.float64]
+    lookups: npt.NDArray[np.float64]
     passes: npt.NDArray[np.float64]
     requests: npt.NDArray[np.float64]
     local: npt.NDArray[np.float64]
@@ -205,6 +206,7 @@ class _Asked:
             units=total(table.units * counted),
             apart=total(table.units * counted * apart),
             lines=total(table.lines * weight),
+            lookups=total(table.lookups * weight),
             passes=total(table.passes * counted),
             requests=total(counted * (table.units > 0)),
             local=total(table.units * counted * (table.space == SPACE_LOCAL)),
@@ -243,6 +245,7 @@ def _accesses(
             space=int(asked.space[index]),
             units=float(asked.units[index]) / runs,
             lines=float(asked.lines[index]) / runs,
+            lookups=float(asked.lookups[index]) / runs,
             l1_hit=float(l1_hit[index]),
             l1_late=float(l1_late[index]),
             l2_hit=float(np.clip(1 - missed / to_l2[index], 0, 1)) if to_l2[index] else 1.0,

@@ -51,7 +51,7 @@ class MemoryCosts:
         adds to floating-point numbers, `returned` the bytes that a load of global or local memory writes to registers.
 
         An access takes its slot of the load-store unit, or its wavefronts if they take longer: for shared memory as
-        many as its bank conflicts cause; for global and local memory one per line's worth of sectors, per 4 tags, or
+        many as its bank conflicts cause; for global and local memory one per line's worth of sectors, per tags that are looked up in a cycle, or
         per pass of the banks if those are also the L1's data stage, or per 128 bytes of registers that a load fills,
         whichever is largest: lanes that read the same bytes get a copy each. Λ is the mean over the levels that serve
         its sectors (the average memory access time, GPUPerf §3), plus the λ of its own further wavefronts (analysis
@@ -80,7 +80,8 @@ class MemoryCosts:
         wavefront = min(slot, levels.line_bytes / levels.l1.bytes_per_cycle)
         lines = sectors * levels.sector_bytes / levels.line_bytes
         copies = returned / levels.line_bytes * behaviour.requests
-        moved = wavefront * max(1.0, lines + idle, behaviour.lines / levels.l1.tags_per_cycle + idle, copies + idle)
+        looked_up = max(behaviour.lookups, behaviour.lines) / levels.l1.tags_per_cycle
+        moved = wavefront * max(1.0, lines + idle, looked_up + idle, copies + idle)
         # The banks are those of shared memory, and a pass takes as long as it does there.
         busy = max(moved, bank_pass * (behaviour.passes + idle))
         miss, far = 1 - behaviour.l1_hit, 1 - behaviour.l2_hit
