@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from importlib import import_module
@@ -73,6 +73,11 @@ class Value:
 
 Values = dict[str, float | Value]
 """What a paper's inputs give, by quantity; by place and quantity, ``§2: quantity``, where several places have it."""
+
+
+def together(*parts: Callable[[], Values]) -> Values:
+    """All that several functions give."""
+    return {quantity: value for part in parts for quantity, value in part().items()}
 
 
 def tolerance_of(printed: str) -> float:

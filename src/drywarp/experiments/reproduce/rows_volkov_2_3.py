@@ -1,12 +1,16 @@
-"""Volkov's thesis: SIMT execution and occupancies of chapter 2; Little's law, the worksheet, the listings and the
-vector addition of chapter 3."""
+"""Volkov's thesis: SIMT execution, occupancies and memory accesses of chapter 2; Little's law, the worksheet, the
+listings and the vector addition of chapter 3."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ...hardware import Gpu
+from ...memory.requests import sectors_of, shared_wavefronts
+from ...models.coalescing import transactions_before_1_3
 from ...models.needed_occupancy import (
     bytes_per_cycle,
     concurrency,
@@ -19,18 +23,16 @@ from ...models.needed_occupancy import (
 from ...models.throughput import ISSUE, demand
 from ...models.volkov import latency_bound, wpc_volkov
 from ...workload.cost import CostedWorkload
-from . import Value, Values
+from . import Value, Values, together
 from . import volkov_kernels as kernels
 from .volkov_kernels import PAPER, WARP, WARP_BYTES, Line, volkov_gpu
 
 
 def computed() -> dict[str, Values]:
     """All numbers of chapters 2 and 3."""
-    parts = (_simt, _occupancies, _littles_law, _worksheet, _worksheet_issue, _listings, _barrier, _vector_add)
-    found: Values = {}
-    for part in (*parts, _back_of_the_envelope):
-        found |= part()
-    return {PAPER: found}
+    chapter_2 = together(_simt, _occupancies, _coalescing, _bank_conflicts)
+    chapter_3 = together(_littles_law, _worksheet, _worksheet_issue, _listings, _barrier, _vector_add, _permutation)
+    return {PAPER: chapter_2 | chapter_3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,36 @@ def _occupancies() -> Values:
         p = volkov_gpu(name).parameter
         warps = 0.25 * p("max_warps_per_sm") / p("warp_schedulers")
         found[f"{name}: 25 % occupancy (warps per scheduler)"] = warps
+    return found
+
+
+def _transactions(*words: int) -> int:
+    """Blocks of four words that four threads touch."""
+    return int(sectors_of(np.array([words], np.int64), np.ones((1, len(words)), bool), len(words))[0])
+
+
+def _coalescing() -> Values:
+    """§2.5 and Figure 2.1: four threads, four words in a transaction; on the G80 by Hong and Kim's Algorithm 1."""
+    every = ((0, 1, 2, 3), (1, 2, 3, 4), (0, 2, 4, 6), (0, 3, 6, 9), (2, 4, 13, 11))
+    found: Values = {f"transactions of {words}": _transactions(*words) for words in every}
+    for words in ((0, 1, 2, 3), (3, 2, 1, 0), (1, 1, 1, 1)):
+        found[f"transactions of {words} on the G80"] = transactions_before_1_3(words, 4)
+    return found
+
+
+def _bank_conflicts() -> Values:
+    """§2.6 and Figure 2.2: four threads, four banks; and the most conflicts of 32 threads."""
+
+    def passes(words: Sequence[int]) -> int:
+        addresses = 4 * np.array([words], np.int64)
+        return int(shared_wavefronts(addresses, np.ones((1, len(words)), bool), 4, len(words), 4)[0][0])
+
+    every = (
+        *((0, 1, 2, 3), (1, 2, 3, 4), (0, 3, 6, 9), (0, 2, 4, 6), (0, 4, 8, 12)),
+        *((1, 3, 5, 8), (1, 1, 1, 1), (1, 1, 1, 2)),
+    )
+    found: Values = {f"accesses of the busiest bank for {words}": passes(words) for words in every}
+    found["most conflicts of a warp"] = passes(range(0, WARP * WARP, WARP))
     return found
 
 
@@ -262,7 +294,7 @@ def _vector_add() -> Values:
     }
 
 
-def _back_of_the_envelope() -> Values:
+def _permutation() -> Values:
     """§3.10: the permutation kernel, three accesses of which one may diverge into 32 transactions."""
     found: Values = {}
     for size in (32, 128):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...hardware import Gpu, load_gpu
+from ...hardware import Gpu
 from ...models import cuda_guide, prior_on_mix
 from ...models.cusp import cusp, mix_of
-from ...models.needed_occupancy import Mix, concurrency, instruction_throughput, memory_gbs
+from ...models.needed_occupancy import Mix, concurrency, instruction_throughput
 from ...models.volkov import Volkov, latency_bound
 from ...pipeline.blocks import Share
 from ...pipeline.simulate import run_share
 from ...workload.cost import CostedWorkload, Repeat
-from . import Value, Values
+from . import Value, Values, together
 from . import volkov_kernels as kernels
 from .volkov_kernels import PAPER, WARP, Line, volkov_gpu
 
@@ -20,12 +20,9 @@ NAMES = {"g80": "G80", "gt200": "GT200", "fermi": "Fermi", "kepler": "Kepler", "
 
 
 def computed() -> dict[str, Values]:
-    """All numbers of chapter 4."""
-    parts = (_table_4_1, _table_4_2, _latencies_hidden, _dynamics, _cusp, _concurrent_instructions)
-    found: Values = {}
-    for part in (*parts, _other_instructions, _cuda_guide, _balanced_design):
-        found |= part()
-    return {PAPER: found}
+    """All numbers of chapter 4 but those of GPUMech's GPU."""
+    first = together(_table_4_1, _table_4_2, _latencies_hidden, _dynamics, _cusp)
+    return {PAPER: first | together(_concurrent_instructions, _other_instructions, _cuda_guide)}
 
 
 def _table_4_1() -> Values:
@@ -69,12 +66,11 @@ def _latencies_hidden() -> Values:
     """§4.3: warps that hide one latency, and throughput of uncoalesced accesses."""
     gpu = volkov_gpu("maxwell")
     mix = mix_of(gpu)
-    random = gpu.classes["random"]
     return {
         "Maxwell: warps that hide arithmetic latency": mix.warps_for_arithmetic,
         "Maxwell: warps that hide memory latency": mix.needed_occupancy(0),
         "Maxwell: stride-2 throughput (IPC/SM)": mix.mem_thru / 2,
-        "Maxwell: unstructured throughput (IPC/SM)": 1 / random.lambda_,
+        "Maxwell: unstructured throughput (IPC/SM)": 1 / gpu.classes["random"].lambda_,
     }
 
 
@@ -108,17 +104,15 @@ def _concurrent_instructions() -> Values:
     """§4.6, Figure 4.7: α = 4, alu_lat 3, mem_lat 12, 1 IPC; by formula and by simulation."""
     alpha = 4
     mix = Mix(mem_lat=12, mem_thru=1, alu_lat=3, alu_thru=1)
-    groups = 200
-    attained = [_adds_per_cycle(warps, alpha, groups) for warps in range(1, 8)]
+    attained = [_adds_per_cycle(warps, alpha, groups=200) for warps in range(1, 8)]
     enough = next(n for n, rate in enumerate(attained, 1) if rate > 0.98)
-    alone = concurrency(mix.alu_lat, mix.alu_thru)
     return {
         "arithmetic instructions in execution": mix.arithmetic_in_execution(alpha),
         "memory instructions in execution": mix.memory_in_execution(alpha),
         "sustained memory throughput (IPC)": mix.memory_throughput(6, alpha),
         "warps needed": mix.needed_occupancy(alpha),
         "warps that attain 1 IPC in the simulation": enough,
-        "warps needed when no memory instructions are present": alone,
+        "warps needed when no memory instructions are present": concurrency(mix.alu_lat, mix.alu_thru),
     }
 
 
@@ -163,16 +157,3 @@ def _cuda_guide() -> Values:
     found["Kepler: the better estimate at α = 32"] = kepler.needed_occupancy(32)
     found["Maxwell: MWP_peak_BW as the warps that hide memory latency"] = prior_on_mix.mwp_peak_bw(maxwell)
     return found
-
-
-def _balanced_design() -> Values:
-    """§4.13: the consequences of GPUMech's assumption of a balanced design on its synthetic GPU."""
-    gpu = load_gpu("papers/gpumech")
-    p = gpu.parameter
-    issue = gpu.scheduler.issue_per_cycle or 0
-    device = issue * p("sm_count")
-    gbs = memory_gbs(issue, p("clock_mhz") / 1000, p("sm_count"), p("transaction_bytes"))
-    return {
-        "peak issue throughput of GPUMech's GPU (IPC per device)": device,
-        "memory throughput of loads at that rate (GB/s)": gbs,
-    }

@@ -9,18 +9,15 @@ from ...hardware.occupancy import blocks_by_shared, occupancy
 from ...models import volkov_contention as contention
 from ...models.cusp import contention_of, mix_of
 from ...models.needed_occupancy import concurrency, instruction_throughput, transaction_latency
-from . import Value, Values
+from . import Value, Values, together
 from .rows_volkov_4 import NAMES
 from .volkov_kernels import PAPER, WARP, volkov_gpu
 
 
 def computed() -> dict[str, Values]:
     """All numbers of chapters 5 and 6."""
-    parts = (_shared_memory, _table_6_1, _needed, _table_6_4, _contention, _gradual_saturation, _diverging)
-    found: Values = {}
-    for part in (*parts, _bank_conflicts, _range_of_peaks):
-        found |= part()
-    return {PAPER: found}
+    tables = together(_table_6_1, _needed, _table_6_4, _gradual_saturation, _diverging)
+    return {PAPER: tables | together(_shared_memory, _contention, _bank_conflicts, _range_of_peaks)}
 
 
 def _concurrency(gpu: Gpu, class_: str) -> float:

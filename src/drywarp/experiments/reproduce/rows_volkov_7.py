@@ -10,7 +10,7 @@ from ...models import gpumech, prior_on_mix
 from ...models import gpuperf_terms as eq
 from ...models.cusp import mix_of
 from ...models.needed_occupancy import Mix, instruction_throughput, memory_gbs
-from . import Value, Values
+from . import Value, Values, together
 from .volkov_kernels import PAPER, WARP, volkov_gpu
 
 GPUPERF = "GPUPerf"
@@ -18,12 +18,11 @@ GIGA = 1e9
 
 
 def computed() -> dict[str, Values]:
-    """All numbers of chapter 7, and of GPUPerf."""
-    parts = (_c2050, _volkov_gpus, _volkov_equations, _hong_kim, _baghsorkhi, _sim, _huang_round_robin, _huang_greedy)
-    found: Values = {}
-    for part in (*parts, _huang_bandwidth, _huang_fermi, _huang_diverging):
-        found |= part()
-    return {GPUPERF: {**_itilp(), **_serial()}, PAPER: found}
+    """All numbers of chapter 7, of GPUPerf, and of chapter 4 on GPUMech's GPU."""
+    sim = together(_c2050, _volkov_gpus, _volkov_equations, _sim)
+    huang = together(_huang_round_robin, _huang_greedy, _huang_bandwidth, _huang_fermi, _huang_diverging)
+    others = together(_balanced_design, _hong_kim, _baghsorkhi)
+    return {GPUPERF: together(_itilp, _serial), PAPER: sim | huang | others}
 
 
 def _hong_kim() -> Values:
@@ -185,6 +184,19 @@ def _huang_diverging() -> Values:
         "#core_reqs at 17 warps, stride 2": requests,
         "Bandwidth_delay at 17 warps, stride 2 (cycles)": delay,
         "CPI at 17 warps, stride 2": cpi,
+    }
+
+
+def _balanced_design() -> Values:
+    """§4.13: the consequences of GPUMech's assumption of a balanced design on its synthetic GPU."""
+    gpu = load_gpu("papers/gpumech")
+    p = gpu.parameter
+    issue = gpu.scheduler.issue_per_cycle or 0
+    device = issue * p("sm_count")
+    gbs = memory_gbs(issue, p("clock_mhz") / 1000, p("sm_count"), p("transaction_bytes"))
+    return {
+        "peak issue throughput of GPUMech's GPU (IPC per device)": device,
+        "memory throughput of loads at that rate (GB/s)": gbs,
     }
 
 

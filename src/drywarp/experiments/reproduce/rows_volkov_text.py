@@ -1,23 +1,18 @@
-"""Volkov's thesis, what its text says besides the tables: memory accesses (§2.5, §2.6), issue and concurrency (§2.9 to
-§3.10), load imbalance (§5.8), and the ratios of chapters 4 and 6."""
+"""Volkov's thesis, what its text says besides the tables: issue and concurrency (§2.9 to §3.10), load imbalance (§5.8),
+and the ratios of chapters 4 and 6."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 
-import numpy as np
-
-from ...memory.requests import sectors_of, shared_wavefronts
 from ...models import volkov_contention as contention
-from ...models.coalescing import transactions_before_1_3
 from ...models.cusp import mix_of
 from ...models.needed_occupancy import Mix, concurrency, throughput
 from ...pipeline.blocks import Share
 from ...pipeline.simulate import run_share
 from ...workload.cost import Repeat, Subsystem
-from . import Value, Values
+from . import Value, Values, together
 from . import volkov_kernels as kernels
 from .rows_volkov_4 import NAMES
 from .volkov_kernels import PAPER, WARP, Line, volkov_gpu
@@ -25,41 +20,8 @@ from .volkov_kernels import PAPER, WARP, Line, volkov_gpu
 
 def computed() -> dict[str, Values]:
     """All numbers of this module."""
-    parts = (_coalescing, _bank_conflicts, _issue, _concurrency, _uncoalesced, _imbalance, _specifications)
-    found: Values = {}
-    for part in (*parts, _shared_memory, _saturation, _single_accesses):
-        found |= part()
-    return {PAPER: found}
-
-
-def _transactions(*words: int) -> int:
-    """Blocks of four words that four threads touch."""
-    return int(sectors_of(np.array([words], np.int64), np.ones((1, len(words)), bool), len(words))[0])
-
-
-def _coalescing() -> Values:
-    """§2.5 and Figure 2.1: four threads, four words in a transaction; on the G80 by Hong and Kim's Algorithm 1."""
-    every = ((0, 1, 2, 3), (1, 2, 3, 4), (0, 2, 4, 6), (0, 3, 6, 9), (2, 4, 13, 11))
-    found: Values = {f"transactions of {words}": _transactions(*words) for words in every}
-    for words in ((0, 1, 2, 3), (3, 2, 1, 0), (1, 1, 1, 1)):
-        found[f"transactions of {words} on the G80"] = transactions_before_1_3(words, 4)
-    return found
-
-
-def _bank_conflicts() -> Values:
-    """§2.6 and Figure 2.2: four threads, four banks; and the most conflicts of 32 threads."""
-
-    def passes(words: Sequence[int]) -> int:
-        addresses = 4 * np.array([words], np.int64)
-        return int(shared_wavefronts(addresses, np.ones((1, len(words)), bool), 4, len(words), 4)[0][0])
-
-    every = (
-        *((0, 1, 2, 3), (1, 2, 3, 4), (0, 3, 6, 9), (0, 2, 4, 6), (0, 4, 8, 12)),
-        *((1, 3, 5, 8), (1, 1, 1, 1), (1, 1, 1, 2)),
-    )
-    found: Values = {f"accesses of the busiest bank for {words}": passes(words) for words in every}
-    found["most conflicts of a warp"] = passes(range(0, WARP * WARP, WARP))
-    return found
+    first = together(_issue, _concurrency, _uncoalesced, _imbalance, _specifications)
+    return {PAPER: first | together(_shared_memory, _saturation, _single_accesses)}
 
 
 def _issue() -> Values:
