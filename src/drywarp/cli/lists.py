@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ..errors import UsageError
-from . import options as take
 from .groups import CompilerFlags
 from .output import print_json, print_text
 from .progress import stages
@@ -22,17 +21,12 @@ if TYPE_CHECKING:
 
 
 def gpus_command(
-    name: Annotated[str | None, typer.Argument(help="A GPU's name, or a GPU file (.toml).")] = None,
+    name: str | None = None,
     *,
-    compare: Annotated[
-        str | None, typer.Option(help="Show the numbers of several GPUs side by side.", metavar="NAME,NAME[,…]")
-    ] = None,
-    add: Annotated[
-        str | None,
-        typer.Option(help="Check a GPU file and add it to your own GPUs, under the file's name.", metavar="FILE.toml"),
-    ] = None,
-    remove: Annotated[str | None, typer.Option(help="Remove one of your own GPUs.", metavar="NAME")] = None,
-    json: take.Json = False,
+    compare: str | None = None,
+    add: str | None = None,
+    remove: str | None = None,
+    json: bool = False,
 ) -> None:
     """List the GPUs that drywarp knows, show or compare their numbers with the sources, or add GPUs of your own."""
     given = {"NAME": name, "--compare": compare, "--add": add, "--remove": remove}
@@ -90,8 +84,8 @@ def _change_own(add: str | None, remove: str | None, json: bool) -> None:
 
 
 def workloads_command(
-    name: Annotated[str | None, typer.Argument(help="A workload's name, or an abstract kernel file (.toml).")] = None,
-    json: take.Json = False,
+    name: str | None = None,
+    json: bool = False,
 ) -> None:
     """List the packaged abstract kernels with their settings, or describe one."""
     from ..report.gpus import render_workload, render_workloads, workloads_dict
@@ -108,11 +102,8 @@ def workloads_command(
 
 
 def explain_command(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="A rule, stall reason or limiter named by `drywarp analyze`, or the start of its name."),
-    ] = None,
-    json: take.Json = False,
+    name: str | None = None,
+    json: bool = False,
 ) -> None:
     """Explain an advice rule, a stall reason or a limiter: what it means, and what to change; or list all of them."""
     from ..analysis.advice.rules import explained, meanings, rule_texts
@@ -129,16 +120,12 @@ def explain_command(
 
 
 def list_command(
-    file: Annotated[
-        str, typer.Argument(help="File with kernels: source, PTX, Python or machine code.", metavar="FILE")
-    ],
+    file: str,
     *,
-    gpu: take.GpuName = "a100",
-    entry: Annotated[
-        str | None, typer.Option(help="Show only this kernel, or this template's instances.", metavar="NAME")
-    ] = None,
+    gpu: str = "a100",
+    entry: str | None = None,
     build: CompilerFlags,
-    json: take.Json = False,
+    json: bool = False,
 ) -> None:
     """List the kernels of a file: signature, registers, shared memory, spills, and a command that analyses each."""
     from ..analysis.listing import list_kernels

@@ -5,14 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from ..errors import UsageError
-
-FigureTheme = Annotated[str | None, typer.Option(help="Theme for --figure and --plot.", metavar="light|dark")]
-Plot = Annotated[str | None, typer.Option(help="Plot the result.", metavar="FILE.svg|FILE.png")]
 
 
 def print_json(value: dict[str, Any]) -> None:
