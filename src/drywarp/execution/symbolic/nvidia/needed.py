@@ -11,43 +11,37 @@ from ....kernel.isa.nvidia.opcodes import having
 from ....kernel.isa.nvidia.registers import Place, accessed, address_places
 from ...emulator.tcgen05_form import FORMATS
 from ..parameters import INTEGER, POINTER
-from ..state import ANY_ITERATION, ITERATIONS, NON_AFFINE_SHIFT, UNSURE, Batch, Compared, Value
+from ..state import (
+    ANY_ITERATION,
+    ITERATIONS,
+    NON_AFFINE_SHIFT,
+    UNSURE,
+    Batch,
+    Compared,
+    Value,
+    even_iterations,
+    non_affine_flags,
+)
+from ..words import reaching
 from .decoder import StaticDecoder
 
 _MOVES_WARPS = having("moves")
 
 
 def needed_instructions(instructions: Sequence[Instruction]) -> frozenset[int]:
-    """Indices of instructions whose results may reach an address, a guard, a branch or the shape of a product.
-
-    By register names over the whole kernel, in any order: some too many, never too few.
-    """
-    touched = [accessed(i) for i in instructions]
+    """Indices of instructions whose results may reach an address, a guard, a branch or the shape of a product."""
     wanted: set[Place] = set()
     reloads = any(i.memory and i.memory.space == "local" and i.memory.kind == "load" for i in instructions)
-    for index, instruction in enumerate(instructions):
+    for instruction in instructions:
         if instruction.opcode in _MOVES_WARPS:
-            wanted |= touched[index].reads
+            wanted |= accessed(instruction).reads
         if (shape := shape_place(instruction)) is not None:
             wanted.add(shape)
         if instruction.memory is not None:
-            wanted |= touched[index].reads if instruction.class_ == "bulk_copy" else address_places(instruction)
-            if reloads and instruction.memory.space == "local" and instruction.memory.kind == "store":
-                wanted |= touched[index].reads
-    chosen: set[int] = set()
-    writers: dict[Place, list[int]] = {}
-    for index, places in enumerate(touched):
-        for place in places.writes:
-            writers.setdefault(place, []).append(index)
-    pending = list(wanted)
-    while pending:
-        for index in writers.get(pending.pop(), ()):
-            if index not in chosen:
-                chosen.add(index)
-                new = touched[index].reads - wanted
-                wanted |= new
-                pending.extend(new)
-    return frozenset(chosen)
+            spills = reloads and instruction.memory.space == "local" and instruction.memory.kind == "store"
+            whole = spills or instruction.class_ == "bulk_copy"
+            wanted |= accessed(instruction).reads if whole else address_places(instruction)
+    return reaching(instructions, wanted)
 
 
 def shape_place(i: Instruction) -> Place | None:
@@ -111,18 +105,6 @@ def _nothing(batch: Batch, flags: Value) -> Value:
 
 def _bend(batch: Batch, flags: Value) -> Value:
     return non_affine_flags(flags)
-
-
-def non_affine_flags(flags: Value) -> Value:
-    """Flags of a result that is not affine in its sources."""
-    if np.ndim(flags) and (flags >= ITERATIONS[0]).any():
-        return flags | (flags & np.uint16(ANY_ITERATION)) << np.uint16(NON_AFFINE_SHIFT)
-    return flags
-
-
-def even_iterations(flags: Value) -> Value:
-    """Where a number changes between iterations of some loop and is affine in that loop."""
-    return flags & ANY_ITERATION & ~(flags >> np.uint16(NON_AFFINE_SHIFT)) != 0
 
 
 def _product(d: StaticDecoder, a: Operand, b: Operand) -> Callable[[Batch, Value], Value]:
