@@ -12,7 +12,8 @@ from ..workload.cost import CostedWorkload
 from . import columns as col
 from .columns import NEVER
 from .program import Tables
-from .result import Mark, Policy, Recurrence, Ticks
+from .reasons import Policy
+from .result import Mark, Recurrence, Ticks
 from .state import MACHINE, State, Steady
 
 ANY = 1 << 62

@@ -13,8 +13,8 @@ from . import columns as col
 from .blocks import Share
 from .columns import NEVER
 from .program import Tables
-from .reasons import REASONS
-from .result import PROFILE_COLUMNS, Mark, Policy, Recurrence, Ticks
+from .reasons import REASONS, Policy
+from .result import PROFILE_COLUMNS, Mark, Recurrence, Ticks
 
 _SHARED = (
     *("homes", "rank", "at_rank", "age", "todo", "slots", "parts", "free", "busy", "changed", "pending"),

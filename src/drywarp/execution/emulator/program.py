@@ -18,7 +18,7 @@ HANDLER_MODULES = tuple(
     for name in (
         *("atomics", "barriers", "bitwise", "bulk_copy", "compare", "control", "convergence", "convert", "floating"),
         *("half", "integer", "mbarrier", "memory_ops", "packed_single", "packing", "special", "tcgen05", "tensor"),
-        *("tensor_access", "tensor_memory", "tensor_operands", "texture_ops", "warp_ops", "wgmma"),
+        *("tensor_access", "tensor_memory", "texture_ops", "warp_ops", "wgmma"),
     )
 )
 """Modules whose import registers the handlers of the opcodes."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ....kernel.instruction import RZ, Instruction, Predicate, Register
-from ..half import half_sources, packed_immediate
+from ....kernel.instruction import Instruction, Predicate, Register
 from . import layout as core
 from .encode import SIGN, Row, encodes, refuse
 from .encode_integer import COMBINED, TESTS
@@ -156,16 +155,3 @@ def _round(row: Row, i: Instruction) -> None:
     row[SUB] = next((n for n, name in enumerate(("TRUNC", "FLOOR", "CEIL"), 1) if name in i.modifiers), 0) << 2
     row.put(i.operands[0])
     row.single(A, i.operands[1], "FTZ" in i.modifiers)
-
-
-@encodes("HFMA2", "MMA BF16_V2")
-def _constant_pair(row: Row, i: Instruction) -> None:
-    """The compiler's idiom for loading a constant: zero times zero plus two halves."""
-    sources = half_sources(i.operands[1:])
-    if len(sources) != 3 or not isinstance(sources[2], tuple):
-        refuse()
-    if not all(isinstance(o, Register) and o.index == RZ and not o.uniform for o in sources[:2]):
-        refuse()
-    row[OP] = core.MOVE
-    row.put(i.operands[0])
-    row.constant(A, packed_immediate(sources[2], "BF16_V2" in i.modifiers))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ....kernel.instruction import PT, RZ, Constant, Immediate, Instruction, Operand, Predicate, Register, Special
 from ....kernel.isa.nvidia.opcodes import having
 from ..bitwise import permutation
+from ..half import half_sources, packed_immediate
 from ..integer import split_predicates
 from ..machine import SPECIAL_ROWS
 from . import layout as core
@@ -378,3 +379,16 @@ def _to_uniform(row: Row, i: Instruction) -> None:
         refuse()
     row.put(operands[0])
     row.word(A, operands[1])
+
+
+@encodes("HFMA2", "MMA BF16_V2")
+def _constant_pair(row: Row, i: Instruction) -> None:
+    """The compiler's idiom for loading a constant: zero times zero plus two halves."""
+    sources = half_sources(i.operands[1:])
+    if len(sources) != 3 or not isinstance(sources[2], tuple):
+        refuse()
+    if not all(isinstance(o, Register) and o.index == RZ and not o.uniform for o in sources[:2]):
+        refuse()
+    row[OP] = core.MOVE
+    row.put(i.operands[0])
+    row.constant(A, packed_immediate(sources[2], "BF16_V2" in i.modifiers))

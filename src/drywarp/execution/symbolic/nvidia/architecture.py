@@ -8,21 +8,21 @@ from contextlib import suppress
 import numpy as np
 
 from ....errors import UnsupportedInstructionError
-from ....kernel.instruction import Address, Instruction
+from ....kernel.instruction import PT, Address, Instruction, Predicate
 from ....kernel.isa.nvidia.registers import Place, accessed
 from ...emulator.machine import BARRIER_REGISTERS, PREDICATES, TENSOR_UNIT, thread_registers
 from ...emulator.program import register_counts
 from ...emulator.tcgen05_form import FORMATS, form_of
 from ..flow import Flow
-from ..state import DATA, Batch, FileShape, State
+from ..state import DATA, Batch, FileShape, State, Value
 from ..words import Architecture, Pair, Step, Walked, safely
 from .compare import shares_of_compares
 from .control import Finishes, NvidiaWords, convergence_step
-from .decoder import FILES, StaticDecoder
+from .decoder import FILES, StaticDecoder, joined_flags, stand_in
 from .memory import MemorySteps
 from .needed import address_pairs, needed_instructions, shape_place, wide_loads
 from .reads import StaticBanks
-from .steps import guarded, phase_step, unknown_step, value_step
+from .steps import guarded, places, value_step
 
 
 class Nvidia(NvidiaWords, Architecture):
@@ -121,3 +121,31 @@ def _in_order(first: Step, second: Step) -> Step:
         second(batch)
 
     return both
+
+
+def phase_step(d: StaticDecoder, i: Instruction) -> Step | None:
+    """A test of a barrier in shared memory, whose phase is always assumed complete; None for other opcodes."""
+    if i.opcode != "SYNCS" or "PHASECHK" not in i.modifiers or not isinstance(i.operands[0], Predicate):
+        return None
+    put = d.writer(i.operands[0])
+    file, index = ("UP" if i.operands[0].uniform else "P"), i.operands[0].index
+
+    def complete(batch: Batch) -> None:
+        put(batch, np.True_)
+        if index != PT:
+            batch.put_flags(FILES[file], index, np.uint16(0))
+
+    return complete
+
+
+def unknown_step(i: Instruction) -> Step:
+    """Results that cannot be computed."""
+    sources, results = places(i)
+
+    def run(batch: Batch) -> None:
+        flags: Value = joined_flags(batch, sources, DATA)
+        stand_in(batch, sources, results)
+        for file, index in results:
+            batch.put_flags(FILES[file], index, flags)
+
+    return run
