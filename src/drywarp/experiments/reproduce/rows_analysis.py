@@ -9,8 +9,7 @@ from ...models import get_model
 from ...models.gpumech import issue_probability, nonoverlapped_rr, nonoverlapped_rr_corrected
 from ...models.inputs import inputs_of
 from ...models.mwp_cwp import cwp_of, mwp_of, symbols_of
-from ...models.prior_on_mix import mix_cycles
-from ...models.roofline import ipc_roof
+from ...models.roofline import ipc_roof, mix_cycles
 from ...models.volkov import latency_bound
 from . import Value, Values
 from .small_kernels import (
