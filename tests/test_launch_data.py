@@ -11,7 +11,7 @@ import pytest
 
 import drywarp
 from drywarp import analyze
-from drywarp.cli.options import argument_file
+from drywarp.cli.values import argument_file
 from drywarp.errors import DrywarpError, InputFileError, UsageError
 from drywarp.hardware import Gpu, load_gpu
 from drywarp.kernel.launch.launch import Buffer

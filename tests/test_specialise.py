@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import drywarp
 from drywarp.analysis.best_config import best, config_number
 from drywarp.analysis.settle import grid_extents, settle, with_counts
-from drywarp.cli.options import argument_file
+from drywarp.cli.values import argument_file
 from drywarp.errors import EmulationError, UsageError
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.load import load, load_kernel

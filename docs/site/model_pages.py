@@ -53,7 +53,8 @@ def example() -> Comparison:
 
 
 def _page(name: str, model: Any) -> str:
-    module = sys.modules[type(model).__module__]
+    # Most models are a function; the others are a class.
+    module = sys.modules[getattr(model, "runs", type(model)).__module__]
     parts = [f"# {inline(name)}", f"*{inline(model.summary)}*", docstring(inspect.getdoc(module) or "")]
     parts += ["## When it says nothing", *_reasons(model, module)]
     parts += ["## What it takes", _inputs(module), "## The example kernel", *_example(name)]

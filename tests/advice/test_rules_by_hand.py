@@ -10,7 +10,7 @@ import pytest
 
 from drywarp.analysis.advice.case import Setting
 from drywarp.analysis.advice.resimulate import reuse_by_buffer
-from drywarp.analysis.advice.rules.atomics import lanes_per_address
+from drywarp.analysis.advice.rules.collisions import lanes_per_address
 from drywarp.analysis.advice.rules.idle_threads import smaller_clusters
 from drywarp.analysis.advice.rules.redundant_loads import reads_per_value, words_per_operation
 from drywarp.analysis.advice.rules.slow_arithmetic import division_instructions, division_starts, refinement

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from drywarp.analysis.advice.case import Case, Setting
 from drywarp.analysis.advice.findings import ideals, kernels
 from drywarp.analysis.advice.resimulate import resimulate
-from drywarp.analysis.advice.rules.barrier_waits import half_the_barriers
 from drywarp.analysis.advice.rules.divergence import kept_steps
 from drywarp.analysis.advice.rules.idle_threads import coarser
+from drywarp.analysis.advice.rules.waits import half_the_barriers
 from drywarp.analysis.advice.whatif import dropped, ideal_rate, lighter, used
 from drywarp.analysis.prepare import prepare_kernel
 from drywarp.kernel.profile import WarpPath

@@ -21,12 +21,11 @@ from drywarp.analysis.advice.resimulate import (
     resimulate,
 )
 from drywarp.analysis.advice.rules.asynchronous import shared_by_pairs
-from drywarp.analysis.advice.rules.atomics import private_atomics
+from drywarp.analysis.advice.rules.collisions import conflict_free, private_atomics
 from drywarp.analysis.advice.rules.divergence import kept_steps, no_divergence
 from drywarp.analysis.advice.rules.idle_threads import coarser
 from drywarp.analysis.advice.rules.occupancy import full_warps
 from drywarp.analysis.advice.rules.redundant_loads import loaded_once
-from drywarp.analysis.advice.rules.shared_and_local import conflict_free
 from drywarp.analysis.advice.rules.uncoalesced_access import Ideal, coalesced, fewer_sectors, ideal_units
 from drywarp.analysis.advice.rules.uneven_work import balanced_partitions, even_grid
 from drywarp.analysis.advice.whatif import (

@@ -19,6 +19,7 @@ import pytest
 import typer
 
 from drywarp.analysis.result import SCHEMA_VERSION
+from drywarp.cli import main
 from drywarp.cli.main import VERBS, command_of, run, whole_app
 from drywarp.errors import ToolError
 from drywarp.experiments.corpus.result import CorpusReport
@@ -26,6 +27,7 @@ from drywarp.experiments.corpus.result import Row as CorpusRow
 from drywarp.experiments.reproduce import Row
 from drywarp.hardware import gpu_names, load_gpu
 from drywarp.report.text import json_text
+from drywarp.support.folders import packaged_rows
 
 from ..frontends.profiler_reports import WIDE
 from ..report.reading import NUMBER, TIME, found, read, says
@@ -147,7 +149,14 @@ def test_no_verb_is_forgotten() -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_list_of_verbs_shows_what_their_help_begins_with(verb: str) -> None:
-    assert VERBS[verb][1] == (command_of(verb).__doc__ or "").split("\n")[0]
+    assert VERBS[verb]["help"] == (command_of(verb).__doc__ or "").split("\n")[0]
+
+
+def test_every_line_on_options_belongs_to_a_verb() -> None:
+    """One that no verb has is left over from an option that is gone."""
+    path = Path(main.__file__).with_name("options.csv")
+    helps = {one.help for command in typer.main.get_command(whole_app()).commands.values() for one in command.params}  # type: ignore[attr-defined]
+    assert {row["help"] for row in packaged_rows(path)} - helps == {"Print the version and exit."}
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from drywarp.cli import options as values
+from drywarp.cli import values
 from drywarp.cli.main import run
 from drywarp.cli.papers import parse_alphas
 from drywarp.errors import UsageError

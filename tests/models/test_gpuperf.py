@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from drywarp.analysis.prepare import prepare_kernel
 from drywarp.hardware import load_gpu
-from drywarp.models import gpuperf
+from drywarp.models import get_model, gpuperf
 from drywarp.models import gpuperf_terms as eq
 from drywarp.models import gpuperf_terms as gain
 from drywarp.models.base import NotApplicable
@@ -86,7 +86,7 @@ def test_the_kernel_of_a_workload() -> None:
     assert (k.insts, k.mem_insts, k.fp_insts, k.avg_inst_lat, k.itilp_max) == (90, 10, 80, 18, 18)
     assert (k.amat, k.avg_dram_lat, k.delta, k.ilp, k.mlp) == (440, 440, 20, 1, 1)
     assert k.mwp_peak_bw == pytest.approx(30.745, abs=1e-3)
-    answer = gpuperf.GpuPerf().predict(fma_loads(8), (1, 8, 48))
+    answer = get_model("gpuperf").predict(fma_loads(8), (1, 8, 48))
     assert answer.cycles == pytest.approx(gpuperf.costs_of(k, 8).t_exec)
     assert [note.split()[0] for note in answer.notes] == ["B_itilp", "B_memlp", "B_fp", "B_serial"]
 
@@ -107,8 +107,8 @@ def test_gamma_is_the_gpus_and_without_it_barriers_are_left_out() -> None:
     without = replace(work, parameters={k: v for k, v in work.parameters.items() if k != "sync_gamma"})
     k = gpuperf.kernel_of(inputs_of(without))
     assert gpuperf.costs_of(k, 4).o_sync == 0
-    assert any("no Γ" in note for note in gpuperf.GpuPerf().predict(without, (8,)).notes)
-    assert not any("no Γ" in note for note in gpuperf.GpuPerf().predict(work, (8,)).notes)
+    assert any("no Γ" in note for note in get_model("gpuperf").predict(without, (8,)).notes)
+    assert not any("no Γ" in note for note in get_model("gpuperf").predict(work, (8,)).notes)
     assert load_gpu("papers/c2050").parameter("sync_gamma") == 64  # Table 2
     # No GPU of ours is as slow to synchronise as the paper's formula makes it: the tiled multiplication took 45 ms.
     assert 0.5 < load_gpu("a100").parameter("sync_gamma") < 4
@@ -231,7 +231,7 @@ def test_slower_memory_never_shortens_the_memory_cost(k: Kernel, n: int) -> None
 def test_random_workloads_take_no_negative_time(seed: int) -> None:
     work = random_workload(seed)
     try:
-        answer = gpuperf.GpuPerf().predict(work, (work.warps_per_block,))
+        answer = get_model("gpuperf").predict(work, (work.warps_per_block,))
     except NotApplicable:
         return
     assert answer.cycles >= 0
@@ -246,7 +246,7 @@ def test_without_memory_the_time_is_that_of_the_computations(length: int, warps:
     costs = gpuperf.costs_of(k, warps)
     assert (costs.t_mem, costs.t_overlap, costs.o_sync) == (0, 0, 0)
     assert costs.t_exec == costs.t_comp
-    answer = gpuperf.GpuPerf().predict(work, [warps])
+    answer = get_model("gpuperf").predict(work, [warps])
     assert answer.curve[0].cycles_per_run == pytest.approx(length * max(1 + more / 240, warps))
     assert gpuperf.benefits_of(work).b_memlp == 0
 
@@ -273,6 +273,6 @@ def test_the_chart_is_that_of_the_predicted_launch(blocks: int) -> None:
     """Few blocks, whole waves, and a partial last one: T_exec is the model's time, and Eq. 22 adds up."""
     work = replace(fma_loads(8, blocks_per_sm=8), blocks=blocks)
     chart = gpuperf.benefits_of(work)
-    assert chart.t_exec == pytest.approx(gpuperf.GpuPerf().predict(work, ()).cycles)
+    assert chart.t_exec == pytest.approx(get_model("gpuperf").predict(work, ()).cycles)
     assert chart.t_fp + chart.b_itilp + chart.b_fp + chart.b_serial == pytest.approx(chart.t_comp)
     assert sum(chart.cycles()[f"{name}_cycles"] for name in eq.BENEFITS) <= chart.t_exec * (1 + 1e-9)

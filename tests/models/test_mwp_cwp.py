@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drywarp.hardware import load_gpu
-from drywarp.models import get_model, mwp_cwp, mwp_cwp_2009_model, mwp_cwp_corrected
+from drywarp.models import get_model, mwp_cwp, mwp_cwp_2009_model
 from drywarp.models import mwp_cwp_2009 as hk
 from drywarp.models.base import NotApplicable
 from drywarp.models.inputs import inputs_of
@@ -26,7 +27,7 @@ from pipeline_cases import random_workload
 from pipeline_kernels import chain, example, workload
 
 EXAMPLE = Symbols(alpha_comp=4, alpha_mem=2, lambda_comp=1, lambda_mem=2, latency_mem=6)
-MODELS = (mwp_cwp.MwpCwp, mwp_cwp_2009_model.MwpCwp2009, mwp_cwp_corrected.MwpCwpCorrected)
+MODELS = ("mwp_cwp", "mwp_cwp_2009", "mwp_cwp_corrected")
 
 positive = st.floats(0.1, 1000)
 symbols = st.builds(Symbols, positive, positive, positive, positive, positive)
@@ -48,10 +49,10 @@ def test_the_analysis_papers_example() -> None:
 
 def test_the_example_as_a_workload() -> None:
     work = replace(example(in_order=False), kinds={"comp": "computation", "mem": "memory"})
-    published = mwp_cwp.MwpCwp().predict(work, range(1, 13))
+    published = get_model("mwp_cwp").predict(work, range(1, 13))
     assert [point.cycles_per_run for point in published.curve[:5]] == [16, 18, 20, 22, 26]
     assert published.notes == ("MWP 3, CWP 4",)
-    corrected = mwp_cwp_corrected.MwpCwpCorrected().predict(work, range(1, 13))
+    corrected = get_model("mwp_cwp_corrected").predict(work, range(1, 13))
     assert [point.cycles_per_run for point in corrected.curve[:3]] == [25, 27, 29]
     assert corrected.cycles == 25
     for mine, his in zip(corrected.curve, published.curve, strict=True):
@@ -60,7 +61,8 @@ def test_the_example_as_a_workload() -> None:
 
 @pytest.mark.parametrize("latency", [1.0, 3.0, 6.0, 60.0])
 def test_mwp_exceeds_cwp_where_eq_20_says(latency: float) -> None:
-    threshold = mwp_cwp.ci_compute_bound(1, 2, latency)
+    lambda_comp, lambda_mem = 1, 2
+    threshold = lambda_mem / (lambda_comp * (1 - lambda_mem / latency)) if latency > lambda_mem else inf
     for ci in (0.5, 1.9, 2.1, 2.9, 3.1, 100):
         assert (mwp_cwp.mwp_of(latency, 2) > mwp_cwp.cwp_of(latency, ci, 1)) == (ci > threshold)
 
@@ -74,11 +76,11 @@ def test_runs_grow_with_the_occupancy_within_a_case(s: Symbols, warps: int) -> N
 @given(symbols, st.integers(1, 64), st.floats(0, 1e5))
 def test_the_corrected_model_keeps_below_volkovs_two_bounds(s: Symbols, warps: int, more: float) -> None:
     latency_app = mwp_cwp.latency_app_star(s) + more
-    cycles = mwp_cwp_corrected.cpr_corrected(s, warps, latency_app).cycles
+    cycles = mwp_cwp.cpr_corrected(s, warps, latency_app).cycles
     assert cycles >= latency_app
     assert cycles >= warps * max(s.alpha_comp * s.lambda_comp, s.alpha_mem * s.lambda_mem)
     assert cycles >= mwp_cwp.cpr_of(s, warps).cycles * (1 - 1e-12)
-    assert cycles <= mwp_cwp_corrected.cpr_corrected(s, warps + 1, latency_app).cycles * (1 + 1e-12)
+    assert cycles <= mwp_cwp.cpr_corrected(s, warps + 1, latency_app).cycles * (1 + 1e-12)
 
 
 @given(st.integers(0, 400))
@@ -87,12 +89,12 @@ def test_no_negative_times_and_no_corrected_run_above_the_roof(seed: int) -> Non
     occupancies = [work.warps_per_block * blocks for blocks in range(1, work.max_blocks_per_sm + 1)]
     for model in MODELS:
         try:
-            answer = model().predict(work, occupancies)
+            answer = get_model(model).predict(work, occupancies)
         except NotApplicable:
             continue
         assert answer.cycles >= 0
         assert all(point.cycles_per_run is not None and point.cycles_per_run >= 0 for point in answer.curve)
-        if model is mwp_cwp_corrected.MwpCwpCorrected:
+        if model == "mwp_cwp_corrected":
             roof = inputs_of(work).roof
             assert all(point.warps_per_cycle <= roof * (1 + 1e-9) for point in answer.curve)
 
@@ -102,8 +104,8 @@ def test_without_memory_the_time_is_that_of_the_computations(length: int, warps:
     """α_comp · λ_comp · ω; with the latency of computations no less than Λ_app."""
     work = workload(chain(length, 240, 960))
     for model in MODELS:
-        corrected = model is mwp_cwp_corrected.MwpCwpCorrected
-        point = model().predict(work, [warps]).curve[0]
+        corrected = model == "mwp_cwp_corrected"
+        point = get_model(model).predict(work, [warps]).curve[0]
         assert point.cycles_per_run == pytest.approx(length * (max(4, warps) if corrected else warps))
         assert point.bound == ("latency" if corrected and warps <= 4 else "comp")
 
@@ -115,7 +117,7 @@ def test_table_2_from_the_kernel() -> None:
     assert (t.mem_insts, t.synch_insts, t.ind_mem_req) == (6, 6, 0)
     assert t.without_bw == 730 / 320
     assert t.peak_bw == pytest.approx(28.516, abs=1e-3)
-    answer = mwp_cwp_2009_model.MwpCwp2009().predict(work, (20,))
+    answer = get_model("mwp_cwp_2009").predict(work, (20,))
     assert answer.cycles == pytest.approx(4380 * 20 / (730 / 320) + 22 * (730 / 320 - 1) + 12300)
     assert (answer.cycles, answer.limiter) == (answer.curve[0].cycles_per_run, "mem")
 

@@ -10,7 +10,7 @@ import pytest
 
 from drywarp.errors import UsageError
 from drywarp.models import get_model
-from drywarp.models.roofline import ipc_roof, wpc_roof
+from drywarp.models.roofline import ipc_roof
 from drywarp.models.throughput import demand, path_weights
 from drywarp.models.volkov import latency_bound, wpc_volkov
 from drywarp.workload.cost import BlockType, CostedNode, CostedPath, CostedWorkload, Level, Subsystem
@@ -22,7 +22,6 @@ from pipeline_kernels import chain, example, workload
 
 def test_the_equations_on_the_example() -> None:
     assert ipc_roof(ipc_comp=1, bw=0.5, ci=2) == 1  # exactly at the ridge point
-    assert wpc_roof({"comp": 4, "mem": 4}) == 1 / 4
     assert wpc_volkov(1, 25, 1 / 4) == 1 / 25
     assert wpc_volkov(7, 25, 1 / 4) == 1 / 4
 

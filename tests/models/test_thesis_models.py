@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 from drywarp.experiments.reproduce.volkov_kernels import GENERATIONS, alpha_mix, chain, volkov_gpu
 from drywarp.models import NotApplicable, get_model
 from drywarp.models.chen_aamodt import chi_1, chi_2, chi_3
-from drywarp.models.cuda_guide import warps_needed, warps_needed_refined
 from drywarp.models.cusp import contention_of, mix_of
-from drywarp.models.cycles_per_run import agarwal, prefetch_distance, run_cycles, saavedra_barrera
-from drywarp.models.kothapalli import time_added
+from drywarp.models.types_alone import adds_per_cycle, time_added
 from drywarp.models.volkov_contention import FIT, REFINED, memory_throughput
-from drywarp.models.zhang_owens import adds_per_cycle, time_overlapped
 from drywarp.workload.cost import CostedWorkload
 
 GROUPS = 8
@@ -83,7 +80,6 @@ def test_isolation_merged_by_maximum_and_by_sum() -> None:
     assert curves["zhang_owens"] == curves["kothapalli_max"] == pytest.approx([1 / (alpha * 6), many])
     assert curves["kothapalli_sum"][0] == pytest.approx(few)
     assert curves["kothapalli_sum"][1] < many
-    assert time_overlapped(2, 3, 5) == 6
     assert time_added(2, 3, 5) == 11
     assert adds_per_cycle(4, 8, 3) == 8
 
@@ -141,19 +137,3 @@ def test_the_cuda_guide_speaks_from_the_needed_occupancy_on() -> None:
         get_model("cuda_guide").predict(alpha_mix(gpu, 16, GROUPS), (64,))
     with pytest.raises(NotApplicable, match="both"):
         get_model("cuda_guide").predict(chain(gpu, ["add"]), (64,))
-
-
-@given(positive, positive, st.floats(0, 100))
-def test_threads_that_hide_memory_latency(run: float, latency: float, switch: float) -> None:
-    assert agarwal(run, latency) == pytest.approx(saavedra_barrera(run, latency))
-    n = agarwal(run, latency, switch)
-    assert (n - 1) * run + n * switch == pytest.approx(latency, abs=1e-6)
-    n = saavedra_barrera(run, latency, switch)
-    assert (n - 1) * (run + switch) == pytest.approx(latency)
-    assert saavedra_barrera(run, latency, switch) >= 1
-
-
-@given(positive, positive, positive)
-def test_on_a_gpu_they_are_the_refined_guide(latency: float, time: float, alpha: float) -> None:
-    assert agarwal(run_cycles(alpha, time), latency) == pytest.approx(warps_needed_refined(latency, time, alpha))
-    assert prefetch_distance(latency, run_cycles(alpha, time)) == pytest.approx(warps_needed(latency, time, alpha + 1))

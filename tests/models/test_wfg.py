@@ -14,7 +14,6 @@ from drywarp.models.wfg import (
     cycles_per_warp,
     latency_exposed,
     latency_exposed_corrected,
-    latency_exposed_once,
     nbc_avg,
     reduced,
     transition_memory,
@@ -65,7 +64,6 @@ def test_the_formulas() -> None:
     assert nbc_avg(6, 2, 0) == 2
     assert nbc_avg(6, 2, 1) == 1.5
     assert latency_exposed(6, 3, 2) == 2
-    assert latency_exposed_once(6, 3, 2) == pytest.approx(2 / 3)
     assert latency_exposed_corrected(6, 1, 2, 100) == 6
     assert transition_memory(1, 10, 4, 2) == 4
     assert transition_memory(1, 4, 10, 2) == 1

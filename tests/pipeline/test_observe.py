@@ -33,7 +33,7 @@ from drywarp.pipeline.columns import (
     WAITING,
 )
 from drywarp.pipeline.engine_inorder import InOrder
-from drywarp.pipeline.result import policy_named
+from drywarp.pipeline.reasons import policy_named
 from drywarp.pipeline.simulate import Program
 from drywarp.pipeline.state import State, Steady
 from drywarp.workload.cost import CostedPath, CostedWorkload, Level, Repeat, Subsystem

@@ -35,7 +35,7 @@ from drywarp.memory.behaviour import AccessBehaviour, MemoryBehaviour, with_dram
 from drywarp.models import get_model
 from drywarp.models.base import Prediction
 from drywarp.pipeline import Share, SimulationResult, simulate
-from drywarp.pipeline.result import POLICIES
+from drywarp.pipeline.reasons import POLICIES
 from drywarp.workload.build import Node, Path, Workload
 from drywarp.workload.cost import BlockType, CostedWorkload
 from tests.round_gpu import MIB, round_gpu

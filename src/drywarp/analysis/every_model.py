@@ -20,7 +20,7 @@ from ..models.inputs import inputs_of
 from ..models.inputs_parts import sources_of_file, sources_of_kernel
 from ..models.terms import terms_over
 from ..pipeline import share_of, simulate
-from ..pipeline.result import policy_named
+from ..pipeline.reasons import policy_named
 from ..workload.abstract import is_workload, most_warps, occupancy_matters, read_workload, settings_of, tie
 from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from .detail.code import issue_events

@@ -25,7 +25,7 @@ from ..kernel.profile import MeasuredKernel, Profile
 from ..memory.behaviour import MemoryBehaviour, analyse_memory
 from ..memory.followed import Look
 from ..models import get_model
-from ..pipeline.result import policy_named
+from ..pipeline.reasons import policy_named
 from ..workload.build import Workload, build_workload
 from ..workload.cost import CostedWorkload
 from ..workload.cost_model import Conditions, assign_costs

@@ -1,21 +1,20 @@
-"""`drywarp analyze`: one kernel on one GPU."""
+"""One kernel on one GPU: `drywarp analyze`, and `drywarp serve`, the page that does the same."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ..errors import UsageError
-from . import options as take
 from .groups import ClockOptions, LaunchOptions, RunOptions, StaticOptions
-from .options import kernel_source, parse_occupancies
-from .output import FigureTheme, print_json, print_text
-from .output_files import FigureFiles, Figures, OutputFiles
+from .output import print_json, show
+from .output_files import Figures, OutputFiles
 from .progress import stages
+from .values import check_positive, kernel_source, parse_occupancies
 
 if TYPE_CHECKING:
     from ..analysis.request import Options
@@ -23,41 +22,27 @@ if TYPE_CHECKING:
 
 
 def analyze_command(
-    kernel: take.KernelFile,
+    kernel: str,
     *,
     launch: LaunchOptions,
     on: ClockOptions,
     run: RunOptions,
     assumed: StaticOptions,
-    gpu: take.GpuName = "a100",
-    launches: Annotated[str | None, typer.Option(help="Launches file (.toml): several launches in one run.")] = None,
-    occupancy: take.Occupancies = None,
-    occupancy_trace: Annotated[
-        bool, typer.Option("--occupancy-trace", help="Show the number of active warps over time.")
-    ] = False,
-    list_loops: Annotated[bool, typer.Option("--list-loops", help="With --static: list the loops and exit.")] = False,
-    trace: Annotated[
-        str | None,
-        typer.Option(
-            help="Write a Perfetto trace of what each warp of one SM issues; .gz compresses it.", metavar="FILE"
-        ),
-    ] = None,
-    advice: take.Advice = False,
-    other_gpu: take.OtherGpus = None,
-    compare_to: take.CompareTo = None,
-    html: Annotated[
-        str | None, typer.Option(help="Write an interactive report: one file that opens offline.", metavar="FILE")
-    ] = None,
-    events: Annotated[
-        int | None,
-        typer.Option(
-            help="Maximum events in --trace (500,000), or instructions in --html and --figure (100,000).", min=0
-        ),
-    ] = None,
-    figure: FigureFiles = None,
-    figure_theme: FigureTheme = None,
-    full: take.Full = False,
-    json: take.Json = False,
+    gpu: str = "a100",
+    launches: str | None = None,
+    occupancy: str | None = None,
+    occupancy_trace: bool = False,
+    list_loops: bool = False,
+    trace: str | None = None,
+    advice: bool = False,
+    other_gpu: list[str] | None = None,
+    compare_to: list[str] | None = None,
+    html: str | None = None,
+    events: int | None = None,
+    figure: list[str] | None = None,
+    figure_theme: str | None = None,
+    full: bool = False,
+    json: bool = False,
 ) -> None:
     """Predict a kernel's time, occupancy and limiter, and what would make it faster."""
     # Imported here so that --help and usage errors do not wait for NumPy.
@@ -131,12 +116,9 @@ def _print_series(
     given = {name: value for name, value in launch.given().items() if name in compiled}
     with stages() as on_stage:
         series = analyze_launches(source, launches, gpu=gpu, **given, options=replace(chosen, on_stage=on_stage))
-    if json:
-        print_json(series.to_dict())
-    else:
-        from ..report.ranking import render_series
+    from ..report.ranking import render_series
 
-        print_text(render_series(series))
+    show(json, series.to_dict, lambda: render_series(series))
 
 
 def _print_loops(source: str | Path, gpu: str, launch: LaunchOptions, json: bool) -> None:
@@ -146,7 +128,24 @@ def _print_loops(source: str | Path, gpu: str, launch: LaunchOptions, json: bool
 
     compiler = LaunchRequest.of(source, **launch.given()).compiler
     kernel, loops = loops_of(source, gpu=gpu, entry=launch.entry, options=compiler)
-    if json:
-        print_json(loops_dict(kernel, loops))
-    else:
-        print_text(render_loops(kernel, loops))
+    show(json, lambda: loops_dict(kernel, loops), lambda: render_loops(kernel, loops))
+
+
+# `drywarp serve`: a local web page for trying out kernels.
+
+
+def serve_command(
+    port: int = 0,
+    browser: bool = True,
+    lane_steps: float = 2e9,
+    analysis_seconds: float = 300.0,
+) -> None:
+    """Serve a local web page: paste a kernel, vary occupancy, λ and Λ; see time, curve and execution profile."""
+    check_positive(lane_steps, "--lane-steps")
+    check_positive(analysis_seconds, "--analysis-seconds")
+    from ..report.serve import ServeLimits, serve
+
+    def say(url: str) -> None:
+        typer.echo(f"drywarp serves {url} to this machine only; press Ctrl-C to stop")
+
+    serve(port, ServeLimits(int(lane_steps), analysis_seconds), browser, say)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ..errors import UsageError
-from . import options as take
 from .output import print_json, print_text
 from .progress import counter
 
@@ -19,25 +18,15 @@ if TYPE_CHECKING:
 
 def calibrate_command(
     *,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="The GPU file to write.", metavar="FILE.toml")
-    ] = None,
-    simulated: Annotated[
-        str | None,
-        typer.Option(help="Measure drywarp's own simulation of this GPU, with 1 % noise.", metavar="NAME_OR_FILE"),
-    ] = None,
-    only: Annotated[
-        str | None, typer.Option(help="Experiments to run (default: all); see --list.", metavar="NAME[,NAME…]")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed for the noise of --simulated.")] = 0,
-    repeats: Annotated[int, typer.Option(help="Launches per configuration.", min=3, max=1000)] = 15,
-    device: take.DeviceIndex = 0,
-    journal: Annotated[
-        str | None,
-        typer.Option(help="Raw timings; interrupted runs resume from them (default: FILE.journal.jsonl)."),
-    ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
-    json: take.Json = False,
+    output: str | None = None,
+    simulated: str | None = None,
+    only: str | None = None,
+    seed: int = 0,
+    repeats: int = 15,
+    device: int = 0,
+    journal: str | None = None,
+    list_: bool = False,
+    json: bool = False,
 ) -> None:
     """Measure a GPU's λ, Λ, bandwidths and latencies with micro-benchmarks, and write them to a GPU file."""
     from ..experiments.calibrate import calibrate, experiment_names

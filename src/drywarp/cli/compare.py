@@ -4,68 +4,47 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, cast
-
-import typer
+from typing import Any, cast
 
 from ..errors import UsageError
-from . import options as take
 from .groups import LaunchOptions, RunOptions
-from .options import kernel_source, launch_values, numbers_by_name, parse_clock, parse_percent
-from .output import FigureTheme, Plot, check_plot, check_theme, print_json, print_text, write_plot
+from .output import check_plot, check_theme, print_json, print_text, show, write_plot
 from .progress import stages
+from .values import kernel_source, launch_values, numbers_by_name, parse_clock, parse_percent
 
 
 def compare_command(
-    old: Annotated[
-        str, typer.Argument(help="The old kernel, or its output of `analyze --json` (.json).", metavar="OLD")
-    ],
-    new: Annotated[
-        str | None,
-        typer.Argument(
-            help="The new kernel, or its .json. Defaults to OLD if --old or --new is given.", metavar="[NEW]"
-        ),
-    ] = None,
+    old_kernel: str,
+    new_kernel: str | None = None,
     *,
-    gpu: Annotated[
-        str | None, typer.Option(help="GPUs: a100,h100 or all (default: a100).", metavar="NAME[,NAME…]")
-    ] = None,
-    fail_above: Annotated[
-        str | None, typer.Option(help="Exit with status 1 if the slowdown on any GPU exceeds this.", metavar="PERCENT%")
-    ] = None,
-    old_launch: Annotated[
-        str | None,
-        typer.Option("--old", help="Launch of the old kernel only: '--grid 64 -D TILE=16'.", metavar="LAUNCH"),
-    ] = None,
-    new_launch: Annotated[
-        str | None, typer.Option("--new", help="Launch of the new kernel only, in the same form.", metavar="LAUNCH")
-    ] = None,
+    gpu: str | None = None,
+    fail_above: str | None = None,
+    old: str | None = None,
+    new: str | None = None,
     launch: LaunchOptions,
-    clock: take.Clock = None,
-    scheduler: take.Scheduler = None,
-    memory: take.Mapper = None,
+    clock: str | None = None,
+    scheduler: str | None = None,
+    memory: str | None = None,
     run: RunOptions,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown instead of text, for a pull request comment.")
-    ] = False,
-    plot: Plot = None,
-    figure_theme: FigureTheme = None,
-    json: take.Json = False,
+    markdown: bool = False,
+    plot: str | None = None,
+    figure_theme: str | None = None,
+    json: bool = False,
 ) -> int:
     """Compare an old and a new kernel: time, limiter, occupancy, counts and source lines on each GPU."""
     check_plot(plot, figure_theme)
     limit = parse_percent(fail_above, "--fail-above")
     if json and markdown:
         raise UsageError("--json and --markdown: expected only one of them")
-    if old == "-" and new == "-":
+    if old_kernel == "-" and new_kernel == "-":
         raise UsageError("standard input can hold only one kernel: expected - at most once")
-    own = [launch_values(text, option) for text, option in ((old_launch, "--old"), (new_launch, "--new"))]
+    own = [launch_values(text, option) for text, option in ((old, "--old"), (new, "--new"))]
     from ..analysis.compare import compare
 
     with stages() as on_stage:
         found = compare(
-            kernel_source(old),
-            None if new is None else kernel_source(new),
+            kernel_source(old_kernel),
+            None if new_kernel is None else kernel_source(new_kernel),
             gpu=gpu,
             fail_above=limit,
             old_launch=own[0],
@@ -92,23 +71,17 @@ def compare_command(
     return int(found.regressed)
 
 
-# `drywarp rank`: one kernel on every GPU.
-
-
 def rank_command(
-    kernel: take.KernelFile,
+    kernel: str,
     *,
-    gpu: Annotated[str, typer.Option(help="GPUs: a100,h100 or all.", metavar="NAME[,NAME…]")] = "all",
-    by: Annotated[str, typer.Option(help="Sort by time, energy (at TDP) or cost (with --price).")] = "time",
-    price: Annotated[
-        list[str] | None,
-        typer.Option(help="Price per hour: a100=1.2. drywarp has no built-in prices.", metavar="GPU=NUMBER"),
-    ] = None,
+    gpu: str = "all",
+    by: str = "time",
+    price: list[str] | None = None,
     launch: LaunchOptions,
     run: RunOptions,
-    plot: Plot = None,
-    figure_theme: FigureTheme = None,
-    json: take.Json = False,
+    plot: str | None = None,
+    figure_theme: str | None = None,
+    json: bool = False,
 ) -> None:
     """Predict a kernel's time on every GPU and rank them; compiles and emulates once per architecture."""
     check_plot(plot, figure_theme)
@@ -136,46 +109,28 @@ def rank_command(
             **run.settings(),
         )
     write_plot(found, plot, figure_theme)
-    if json:
-        print_json(found.to_dict())
-    else:
-        from ..report.ranking import render_ranking
+    from ..report.ranking import render_ranking
 
-        print_text(render_ranking(found))
-
-
-# `drywarp benefits`: several kernels in GPUPerf's chart.
+    show(json, found.to_dict, lambda: render_ranking(found))
 
 
 def benefits_command(
-    kernels: Annotated[
-        list[str],
-        typer.Argument(
-            help="Files with one kernel each, in order; quotes may add its own launch options: 'k.cu -D TILE=16'.",
-            metavar="FILE…",
-        ),
-    ],
+    kernels: list[str],
     *,
-    gpu: take.GpuName = "a100",
+    gpu: str = "a100",
     launch: LaunchOptions,
-    clock: take.Clock = None,
-    scheduler: take.Scheduler = None,
-    warm_l2: take.WarmL2 = False,
-    plot: Plot = None,
-    bars: Annotated[
-        str | None,
-        typer.Option(help="Draw speed-ups and benefits over the first kernel as bars.", metavar="FILE.svg|FILE.png"),
-    ] = None,
-    figure_theme: FigureTheme = None,
-    json: take.Json = False,
+    clock: str | None = None,
+    scheduler: str | None = None,
+    warm_l2: bool = False,
+    plot: str | None = None,
+    bars: str | None = None,
+    figure_theme: str | None = None,
+    json: bool = False,
 ) -> None:
     """Show GPUPerf's potential benefits of several kernels in one chart, and each one's gain over the previous."""
     check_theme(figure_theme, plot is not None or bars is not None, "--plot FILE or --bars FILE")
     check_plot(plot, None)
-    from ..report.figures import check_place, write
-
-    if bars is not None:
-        check_place(Path(bars), "--bars")
+    check_plot(bars, None, "--bars")
     given = [_with_launch(text) for text in kernels]
     from ..experiments.benefits import benefits
 
@@ -190,14 +145,10 @@ def benefits_command(
             **launch.stated,
         )
     write_plot(found, plot, figure_theme)
-    if bars is not None:
-        write(found.figure("bars", theme=figure_theme or "light"), Path(bars), "--bars")
-    if json:
-        print_json(found.to_dict())
-    else:
-        from ..report.benefits import render_benefits
+    write_plot(found, bars, figure_theme, "--bars", "bars")
+    from ..report.benefits import render_benefits
 
-        print_text(render_benefits(found))
+    show(json, found.to_dict, lambda: render_benefits(found))
 
 
 def _with_launch(text: str) -> tuple[Path, dict[str, Any]]:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from copy import copy
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import wraps
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from . import options as take
-from .options import argument_file, check_positive, pairs, parse_blocks, parse_clock, parse_shares, parse_trips
+from .values import argument_file, check_positive, pairs, parse_blocks, parse_clock, parse_shares, parse_trips
 
 if TYPE_CHECKING:
     from ..execution.emulator import Limits
@@ -23,12 +18,12 @@ class CompilerFlags:
 
     PANEL: ClassVar = "Compiler"
 
-    define: take.Defines = None
-    include: take.Includes = None
-    std: take.Std = None
-    max_registers: take.MaxRegisters = None
-    compiler_option: take.CompilerOptions = None
-    use_fast_math: take.FastMath = False
+    define: list[str] | None = None
+    include: list[str] | None = None
+    std: str | None = None
+    max_registers: int | None = None
+    compiler_option: list[str] | None = None
+    use_fast_math: bool = False
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -47,15 +42,15 @@ class LaunchOptions(CompilerFlags):
 
     PANEL: ClassVar = "Kernel and launch"
 
-    entry: take.Entry = None
-    grid: take.Grid = None
-    block: take.Block = None
-    arg: take.Arguments = None
-    arg_file: take.ArgumentFile = None
-    const: take.Constants = None
-    shared: take.Shared = None
-    cluster: take.Cluster = None
-    config: take.Config = None
+    entry: str | None = None
+    grid: str | None = None
+    block: str | None = None
+    arg: list[str] | None = None
+    arg_file: str | None = None
+    const: list[str] | None = None
+    shared: int | None = None
+    cluster: str | None = None
+    config: str | None = None
 
     def given(self) -> dict[str, Any]:
         """The keyword arguments for `drywarp.analyze` and similar functions. Raises UsageError for malformed values."""
@@ -87,17 +82,17 @@ class RunOptions:
 
     PANEL: ClassVar = "Emulation and simulation"
 
-    warm_l2: take.WarmL2 = False
-    blocks: take.Blocks = None
-    confidence: take.Confidence = None
-    static: take.Static = False
-    full_simulation: take.FullSimulation = False
-    full_emulation: take.FullEmulation = False
-    seconds: take.Seconds = None
-    jobs: take.Jobs = None
-    lane_steps: take.LaneSteps = 2e9
-    recorded_accesses: take.RecordedAccesses = 4e7
-    strict: take.Strict = False
+    warm_l2: bool = False
+    blocks: str | None = None
+    confidence: float | None = None
+    static: bool = False
+    full_simulation: bool = False
+    full_emulation: bool = False
+    seconds: float | None = None
+    jobs: int | None = None
+    lane_steps: float = 2e9
+    recorded_accesses: float = 4e7
+    strict: bool = False
 
     def settings(self) -> dict[str, Any]:
         """The fields of `drywarp.Options`, except the limits. Raises UsageError for malformed values."""
@@ -125,10 +120,10 @@ class ClockOptions:
 
     PANEL: ClassVar = "Assumptions about the GPU"
 
-    clock: take.Clock = None
-    scheduler: take.Scheduler = None
-    profile: take.ProfileFile = None
-    memory: take.Mapper = None
+    clock: str | None = None
+    scheduler: str | None = None
+    profile: str | None = None
+    memory: str | None = None
 
     def settings(self) -> dict[str, Any]:
         """The fields of `drywarp.Options`. Raises UsageError for an invalid clock."""
@@ -146,9 +141,9 @@ class StaticOptions:
 
     PANEL: ClassVar = "Static mode"
 
-    trip: take.Trips = None
-    taken: take.Taken = None
-    access: take.Access = None
+    trip: list[str] | None = None
+    taken: list[str] | None = None
+    access: list[str] | None = None
 
     def __bool__(self) -> bool:
         return bool(self.trip or self.taken or self.access)
@@ -160,55 +155,3 @@ class StaticOptions:
             "taken": parse_shares(self.taken),
             "access": pairs(self.access, "--access"),
         }
-
-
-# Options that many verbs share, declared once as a dataclass and expanded on each verb's command line.
-
-R = TypeVar("R")
-
-
-def spread(command: Callable[..., R]) -> Callable[..., R]:
-    """Expand each parameter whose type is a dataclass into one option per field.
-
-    The fields are typer parameters (see `options`); `PANEL` is their heading in --help. The command receives
-    the dataclass instance built from them.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    groups = {name: hints[name] for name in inspect.signature(command).parameters if is_dataclass(hints[name])}
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        parameters += (
-            _of_fields(groups[name]) if name in groups else [parameter.replace(annotation=take.as_flag(hints[name]))]
-        )
-
-    @wraps(command)
-    def run(**given: Any) -> R:
-        made = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
-        return command(**given, **made)
-
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters], return_annotation=hints.get("return")
-    )
-    run.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": hints.get("return")}
-    return run
-
-
-def _of_fields(group: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return [
-        inspect.Parameter(
-            f.name,
-            kind,
-            default=None if f.default is MISSING else f.default,
-            annotation=_in_panel(hints[f.name], group.PANEL),
-        )
-        for f in fields(group)
-    ]
-
-
-def _in_panel(hint: Any, panel: str) -> Any:
-    """The same option, placed in the named panel of --help."""
-    option = copy(hint.__metadata__[0])
-    option.rich_help_panel = panel
-    return take.as_flag(Annotated[hint.__origin__, option])

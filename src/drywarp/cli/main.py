@@ -13,98 +13,30 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from functools import partial
 from importlib import import_module
-from typing import Annotated, Any
+from pathlib import Path
 
 import typer
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from .._version import __version__
 from ..errors import CompileError, DrywarpError, InterruptedRunError
-from ..support.folders import OutOfTimeError, stop
+from ..support.folders import OutOfTimeError, packaged_rows, stop
 from ..support.text import in_other_words
-from .groups import spread
-from .options import Shown, Verbose, with_verbose
+from .options import Shown, as_command, without_validators
 
 INTERRUPTED = InterruptedRunError.exit_status
 
-VERBS = {
-    "analyze": ("analyze", "Predict a kernel's time, occupancy and limiter, and what would make it faster."),
-    "run": (
-        "run",
-        "Run a CUDA program unchanged, with no GPU: emulate each launch for correct results, and predict its time.",
-    ),
-    "list": (
-        "lists",
-        "List the kernels of a file: signature, registers, shared memory, spills, and a command that analyses each.",
-    ),
-    "gpus": (
-        "lists",
-        "List the GPUs that drywarp knows, show or compare their numbers with the sources, or add GPUs of your own.",
-    ),
-    "doctor": ("upkeep", "Check the installation; exit status 1 if a needed part is missing."),
-    "cache": ("upkeep", "Show or clear the cache: compiled kernels, emulations, results and headers."),
-    "models": ("papers", "Compare all models' occupancy curves for one workload, in one table and one chart."),
-    "profile": (
-        "papers",
-        "The execution profile of an abstract kernel: when each instruction of each warp issues on one SM.",
-    ),
-    "counts": ("counts", "Compute Nsight Compute's metrics for the whole grid by emulation."),
-    "import-ncu": ("counts", "Read a profiler's export: launches, times and metrics in base units."),
-    "workloads": ("lists", "List the packaged abstract kernels with their settings, or describe one."),
-    "cusp": (
-        "papers",
-        "Needed occupancy over arithmetic intensity, from every model that defines it (Volkov's cusp).",
-    ),
-    "reproduce": ("papers", "Recompute the numbers published in the papers; exit status 1 if any is not reproduced."),
-    "explain": (
-        "lists",
-        "Explain an advice rule, a stall reason or a limiter: what it means, and what to change; or list all of them.",
-    ),
-    "corpus": ("corpus", "Analyse every module in a folder, each in its own process."),
-    "validate": ("validate", "Predict every row of a table of measurements, and report the prediction errors."),
-    "measure": (
-        "measure",
-        "Measure a suite of kernels on a GPU, as a table for `drywarp validate`. No GPU setting is changed.",
-    ),
-    "compare": (
-        "compare",
-        "Compare an old and a new kernel: time, limiter, occupancy, counts and source lines on each GPU.",
-    ),
-    "rank": (
-        "compare",
-        "Predict a kernel's time on every GPU and rank them; compiles and emulates once per architecture.",
-    ),
-    "benefits": (
-        "compare",
-        "Show GPUPerf's potential benefits of several kernels in one chart, and each one's gain over the previous.",
-    ),
-    "serve": (
-        "serve",
-        "Serve a local web page: paste a kernel, vary occupancy, λ and Λ; see time, curve and execution profile.",
-    ),
-    "calibrate": (
-        "calibrate",
-        "Measure a GPU's λ, Λ, bandwidths and latencies with micro-benchmarks, and write them to a GPU file.",
-    ),
-    "sweep": (
-        "sweep",
-        "Predict every configuration in a space of macros, block sizes, register limits, arguments and GPUs.",
-    ),
-}
-"""The module of each verb, imported when it is called, and the first sentences of its help, which need no import."""
+VERBS = {row["verb"]: row for row in packaged_rows(Path(__file__).with_name("verbs.csv"))}
+"""By its name, the row of each verb. Its module is imported when it is called, and its help needs no import."""
 TAKES_A_COMMAND = {"allow_interspersed_args": False}
 """For `run`: everything after the program belongs to the program."""
-DOES_NOT_COMPILE = frozenset({"doctor", "cache", "gpus", "workloads", "explain", "reproduce", "profile", "import-ncu"})
 
 
 def command_of(verb: str) -> Callable[..., object]:
     """The function that runs a verb, with all its options as parameters."""
-    module = import_module(f".{VERBS[verb][0]}", __package__)
-    command = spread(getattr(module, f"{verb.replace('-', '_')}_command"))
-    return command if verb in DOES_NOT_COMPILE else with_verbose(command)
+    module = import_module(f".{VERBS[verb]['module']}", __package__)
+    return as_command(verb, getattr(module, f"{verb.replace('-', '_')}_command"), bool(VERBS[verb]["compiles"]))
 
 
 def app_for(arguments: list[str]) -> typer.Typer:
@@ -130,11 +62,11 @@ def _app(verbs: list[str]) -> typer.Typer:
         rich_markup_mode="rich" if verbs else None,
         help="Dry-run a GPU kernel: predict its time, occupancy and limiter on a named GPU, with no GPU needed.",
     )
-    app.callback()(_options)
+    app.callback()(as_command("", _options))
     for verb in verbs:
         app.command(name=verb, context_settings=TAKES_A_COMMAND if verb == "run" else None)(command_of(verb))
-    for verb, (_, summary) in VERBS.items() if not verbs else ():
-        app.command(name=verb, short_help=summary)(_nothing)
+    for verb, row in VERBS.items() if not verbs else ():
+        app.command(name=verb, short_help=row["help"])(_nothing)
     return app
 
 
@@ -142,18 +74,7 @@ def _nothing() -> None:
     """Placeholder for a verb that is only listed, not run."""
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"drywarp {__version__}")
-        raise typer.Exit
-
-
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-    verbose: Verbose = False,
-) -> None:
+def _options(version: bool = False, verbose: bool = False) -> None:
     pass
 
 
@@ -161,7 +82,7 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit status."""
     Shown.whole_logs = False
     try:
-        command = _without_validators(get_command(app_for(arguments)))
+        command = without_validators(get_command(app_for(arguments)))
         status = command(arguments or ["--help"], standalone_mode=False, prog_name="drywarp")
     except CompileError as error:
         return _refused(error)
@@ -186,36 +107,6 @@ def run(arguments: list[str]) -> int:
     finally:
         stop()
     return status if isinstance(status, int) else 0
-
-
-def _without_validators(command: Any) -> Any:
-    """The same command; typer loads pydantic, which takes as long as NumPy, only for values that have to be converted.
-
-    Options that were not given, strings and lists of strings are passed on unchanged.
-    """
-    for one in (command, *getattr(command, "commands", {}).values()):
-        for option in one.get_params(typer.Context(one)):  # that of --help too, which is made here
-            option.get_runtime_param = partial(_Unvalidated, option, option.get_runtime_param)
-    return command
-
-
-class _Unvalidated:
-    """Replaces typer's `RuntimeParam` of an option, which `validator` makes."""
-
-    def __init__(self, option: Any, validator: Callable[[], Any]) -> None:
-        self.option, self.validator = option, validator
-
-    def coerce(self, value: Any, **given: Any) -> Any:
-        """The option's value, converted to its type."""
-        type_ = self.option.type_descriptor
-        if value is None:
-            return () if self.option.multiple or self.option.nargs == -1 else None
-        if type_.parameter_info.parser is None and not (type_.is_path or type_.is_ranged):
-            if type_.annotation in (str, int, float, bool) and type(value) is type_.annotation:
-                return value
-            if type_.annotation == list[str] and isinstance(value, (list, tuple)) and {*map(type, value)} <= {str}:
-                return [*value]
-        return self.validator().coerce(value, **given)
 
 
 def _refused(error: CompileError) -> int:

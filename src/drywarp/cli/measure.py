@@ -1,47 +1,32 @@
-"""`drywarp measure`: time a suite of kernels on a GPU, over block sizes and occupancies."""
+"""Times and counters: `drywarp measure` times kernels on a GPU, `counts` predicts counters, `import-ncu` reads them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from . import options as take
-from .progress import rated, resumable
+from .groups import LaunchOptions
+from .output import print_json, print_text, show
+from .progress import rated, resumable, stages
+from .values import kernel_source, parse_blocks, parse_clock
 
 if TYPE_CHECKING:
     from ..experiments.measure import Measured, MeasuredLaunch, Runner
 
 
 def measure_command(
-    suite: Annotated[str, typer.Argument(help="Folder with TOML files that describe kernels, or one such file.")],
+    suite: str,
     *,
-    out: Annotated[
-        str,
-        typer.Option("--out", "-o", help="Append each row when it is done (.csv); skip existing rows.", metavar="FILE"),
-    ],
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Measure only these kernels, or TOML files without .toml; * matches anything. Repeatable.",
-            metavar="NAME",
-        ),
-    ] = None,
-    device: take.DeviceIndex = 0,
-    simulated: Annotated[
-        str | None,
-        typer.Option(help="Instead of a real GPU: drywarp's prediction for this GPU, with noise.", metavar="NAME|FILE"),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="With --simulated: random seed for the noise.")] = 0,
-    small: Annotated[
-        bool, typer.Option("--small", help="Use the suite's small problem sizes, for a quick try.")
-    ] = False,
-    occupancies: Annotated[int, typer.Option(help="Maximum number of occupancies per block size.", min=1)] = 8,
-    samples: Annotated[int, typer.Option(help="Samples per launch; the median is reported.", min=1)] = 15,
-    counters: Annotated[
-        bool, typer.Option("--counters/--no-counters", help="Also collect hardware counters if ncu is installed.")
-    ] = True,
+    out: str,
+    only: list[str] | None = None,
+    device: int = 0,
+    simulated: str | None = None,
+    seed: int = 0,
+    small: bool = False,
+    occupancies: int = 8,
+    samples: int = 15,
+    counters: bool = True,
 ) -> int:
     """Measure a suite of kernels on a GPU, as a table for `drywarp validate`. No GPU setting is changed.
 
@@ -112,3 +97,54 @@ def _show(found: Measured, out: str, runner: Runner, note: str) -> int:
         print(note)
     print(f"next: drywarp validate {out} --gpu NAME")
     return 1 if wrong else 0
+
+
+# `drywarp counts`: what a profiler would count.
+
+
+def counts_command(
+    kernel: str,
+    *,
+    gpu: str = "a100",
+    launch: LaunchOptions,
+    clock: str | None = None,
+    warm_l2: bool = False,
+    blocks: str | None = None,
+    seconds: float | None = None,
+    jobs: int | None = None,
+    explain: bool = False,
+    json: bool = False,
+) -> None:
+    """Compute Nsight Compute's metrics for the whole grid by emulation."""
+    from ..analysis.counters.count import count
+    from ..analysis.request import Options
+
+    with stages() as on_stage:
+        options = Options(clock_mhz=parse_clock(clock), warm_l2=warm_l2, blocks=parse_blocks(blocks), on_stage=on_stage)
+        result = count(kernel_source(kernel), gpu=gpu, **launch.given(), options=options)
+    from ..report.text import render_counts, render_meanings
+
+    show(json, result.to_dict, lambda: render_meanings(result) if explain else render_counts(result))
+
+
+# `drywarp import-ncu`: convert a profiler's export to drywarp's profile format.
+
+
+def import_ncu_command(
+    report: str,
+    output: str | None = None,
+    json: bool = False,
+) -> None:
+    """Read a profiler's export: launches, times and metrics in base units."""
+    from ..frontends.profiles import read_measured, write_measured
+
+    imported = read_measured(Path(report))
+    if output is not None:
+        write_measured(imported, Path(output))
+    from ..report.advice import imported_dict, render_imported
+
+    if json:
+        print_json(imported_dict(imported))
+    else:
+        print_text(render_imported(imported))
+        print_text(f"next: drywarp analyze KERNEL --profile {report if output is None else output}")

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UsageError
 from ..support.folders import write_file
@@ -16,13 +14,6 @@ from .output import check_theme
 if TYPE_CHECKING:
     from ..analysis.result import Analysis
 
-FigureFiles = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Draw roofline, instruction_roofline, occupancy, benefits, stalls, utilization, overlap or profile.",
-        metavar="NAME=FILE.svg|FILE.png",
-    ),
-]
 PROFILE_EVENTS = 100_000
 """Default number of instructions in the execution profile of HTML reports and figures."""
 FEWEST_TRACE_EVENTS = 1000

@@ -4,62 +4,36 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import typer
 
 from ..errors import UsageError
-from . import options as take
 from .groups import ClockOptions, LaunchOptions
-from .options import pairs, parse_blocks, parse_occupancies, parse_trips
-from .output import FigureTheme, Plot, check_plot, check_theme, named_figures, print_json, print_text
+from .output import check_plot, check_theme, named_figures, print_json, print_text, show
 from .progress import stages
-
-AbstractGpu = Annotated[
-    str | None, typer.Option(help="A GPU, or a GPU file (.toml) (default: the abstract kernel's own, else a100).")
-]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="A setting of the abstract kernel.", metavar="NAME=VALUE")
-]
+from .values import pairs, parse_blocks, parse_occupancies, parse_trips
 
 
 def models_command(
-    workload: Annotated[
-        str,
-        typer.Argument(
-            help="A workload listed by `drywarp workloads`, an abstract kernel (.toml), or a kernel's file."
-        ),
-    ],
+    workload: str,
     *,
-    gpu: AbstractGpu = None,
-    occupancy: take.Occupancies = None,
-    set_: Settings = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            help="Abstract kernels: run this many times the resident warps, replacing each that finishes.", min=1
-        ),
-    ] = None,
-    inputs: Annotated[
-        bool, typer.Option("--inputs", help="Show the inputs of the models, and the terms that follow from them.")
-    ] = False,
-    plot: Plot = None,
-    figure: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Draw mwp_cwp (MWP and CWP over N) or wfg (the work-flow graph's arcs).",
-            metavar="NAME=FILE.svg|FILE.png",
-        ),
-    ] = None,
-    figure_theme: FigureTheme = None,
+    gpu: str | None = None,
+    occupancy: str | None = None,
+    set_: list[str] | None = None,
+    runs: int | None = None,
+    inputs: bool = False,
+    plot: str | None = None,
+    figure: list[str] | None = None,
+    figure_theme: str | None = None,
     launch: LaunchOptions,
     on: ClockOptions,
-    warm_l2: take.WarmL2 = False,
-    static: take.Static = False,
-    trip: take.Trips = None,
-    blocks: take.Blocks = None,
-    full_simulation: take.FullSimulation = False,
-    json: take.Json = False,
+    warm_l2: bool = False,
+    static: bool = False,
+    trip: list[str] | None = None,
+    blocks: str | None = None,
+    full_simulation: bool = False,
+    json: bool = False,
 ) -> None:
     """Compare all models' occupancy curves for one workload, in one table and one chart."""
     from ..analysis.every_model import compare_models
@@ -98,10 +72,7 @@ def models_command(
         figures.write(getattr(figures, name)(result, theme=figure_theme or "light"), path, "--figure")
     from ..report.models import comparison_dict, render_comparison
 
-    if json:
-        print_json(comparison_dict(result))
-    else:
-        print_text(render_comparison(result, inputs))
+    show(json, lambda: comparison_dict(result), lambda: render_comparison(result, inputs))
 
 
 # `drywarp profile`: what one SM issues when.
@@ -110,25 +81,19 @@ _HTML_EVENTS = 100_000
 
 
 def profile_command(
-    workload: Annotated[
-        str, typer.Argument(help="A workload listed by `drywarp workloads`, or an abstract kernel (.toml).")
-    ],
+    workload: str,
     *,
-    gpu: AbstractGpu = None,
-    warps: Annotated[int | None, typer.Option(help="Warps per SM at a time (default: the most that fit).")] = None,
-    policy: take.Scheduler = None,
-    set_: Settings = None,
-    runs: Annotated[
-        int, typer.Option(help="Run this many times the resident warps, replacing each that finishes.", min=1)
-    ] = 1,
-    by: Annotated[
-        str, typer.Option(help="One lane per subsystem, or one row per warp.", metavar="subsystem|warp")
-    ] = "subsystem",
-    first: Annotated[int, typer.Option(help="Instructions shown in text, figure and JSON.", min=1, max=5000)] = 200,
-    plot: Plot = None,
-    figure_theme: FigureTheme = None,
-    html: Annotated[str | None, typer.Option(help="Write an interactive page.", metavar="FILE")] = None,
-    json: take.Json = False,
+    gpu: str | None = None,
+    warps: int | None = None,
+    policy: str | None = None,
+    set_: list[str] | None = None,
+    runs: int = 1,
+    by: str = "subsystem",
+    first: int = 200,
+    plot: str | None = None,
+    figure_theme: str | None = None,
+    html: str | None = None,
+    json: bool = False,
 ) -> None:
     """The execution profile of an abstract kernel: when each instruction of each warp issues on one SM."""
     from ..analysis.every_model import profile_abstract
@@ -164,30 +129,18 @@ def profile_command(
 
 
 def cusp_command(
-    gpu: Annotated[
-        str, typer.Option(help="A GPU listed by `drywarp gpus`, or a GPU file (.toml).")
-    ] = "papers/volkov-maxwell",
-    with_: Annotated[
-        str, typer.Option("--with", help="Instructions mixed with the adds: memory, sfu or shared.")
-    ] = "memory",
-    alpha: Annotated[
-        str | None,
-        typer.Option(
-            help="Adds per other instruction: a range such as 1-512, in steps of √2, or a list such as 8,16,49."
-        ),
-    ] = None,
-    share: Annotated[float, typer.Option(help="Fraction of the peak to attain (the thesis plots 0.9).")] = 1.0,
-    json: take.Json = False,
+    gpu: str = "papers/volkov-maxwell",
+    with_: str = "memory",
+    alpha: str | None = None,
+    share: float = 1.0,
+    json: bool = False,
 ) -> None:
     """Needed occupancy over arithmetic intensity, from every model that defines it (Volkov's cusp)."""
     from ..models.cusp import cusp
     from ..report.cusp import cusp_dict, render_cusp
 
     result = cusp(gpu, partner=with_, alphas=parse_alphas(alpha) if alpha else None, share=share)
-    if json:
-        print_json(cusp_dict(result))
-    else:
-        print_text(render_cusp(result))
+    show(json, lambda: cusp_dict(result), lambda: render_cusp(result))
 
 
 def parse_alphas(text: str) -> list[float]:
@@ -211,17 +164,10 @@ def parse_alphas(text: str) -> list[float]:
 
 
 def reproduce_command(
-    json: take.Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/reproduction.md.")] = False,
-    figure: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Draw the models' curves of a figure instead: of Volkov's thesis (3.6, 7.1 to 7.10, 7.14), or "
-            "hong-kim-14, -17 to -19, -25.",
-            metavar="NUMBER=FILE.svg|FILE.png",
-        ),
-    ] = None,
-    figure_theme: FigureTheme = None,
+    json: bool = False,
+    markdown: bool = False,
+    figure: list[str] | None = None,
+    figure_theme: str | None = None,
 ) -> int:
     """Recompute the numbers published in the papers; exit status 1 if any is not reproduced."""
     from ..experiments.reproduce import left_out, reproduce, totals

@@ -7,14 +7,11 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
-
-import typer
+from typing import Any, ClassVar
 
 from ..errors import UsageError
-from . import options as take
 from .groups import CompilerFlags
-from .options import parse_clock
+from .values import parse_clock
 
 
 @dataclass(frozen=True)
@@ -23,42 +20,18 @@ class WhichLaunches:
 
     PANEL: ClassVar = "Which launches"
 
-    emulate_steps: Annotated[
-        int | None,
-        typer.Option(help="Maximum warp instructions to emulate per launch; longer launches are sampled.", metavar="N"),
-    ] = None
-    emulate_total: Annotated[
-        int | None, typer.Option(help="Maximum warp instructions to emulate in the whole program.", metavar="N")
-    ] = None
-    only: Annotated[
-        str | None,
-        typer.Option(
-            help="Predict only launches of kernels whose name matches, like ncu -k regex:REGEX.", metavar="REGEX"
-        ),
-    ] = None
-    skip: Annotated[
-        int, typer.Option(help="Of those launches, skip the first N, like ncu --launch-skip.", metavar="N", min=0)
-    ] = 0
-    launches: Annotated[
-        int | None,
-        typer.Option(help="Predict at most N launches, like ncu --launch-count.", metavar="N", min=1),
-    ] = None
-    predictions: Annotated[
-        int | None,
-        typer.Option(
-            help="Different launches of a kernel to predict before others are estimated from them; 0 predicts each.",
-            metavar="N",
-            min=0,
-        ),
-    ] = None
-    sampled: Annotated[
-        bool, typer.Option("--sampled", help="Emulate only those launches whose results the host reads.")
-    ] = False
+    emulate_steps: int | None = None
+    emulate_total: int | None = None
+    only: str | None = None
+    skip: int = 0
+    launches: int | None = None
+    predictions: int | None = None
+    sampled: bool = False
 
     def settings(self) -> dict[str, Any]:
         """The fields of a `ProgramRequest`. Raises UsageError for malformed values."""
-        from ..program.keep import PREDICTIONS, Choice
-        from ..program.launches import LAUNCH_STEPS, TOTAL_STEPS
+        from ..program.asked import LAUNCH_STEPS, TOTAL_STEPS
+        from ..program.estimates import PREDICTIONS, Choice
 
         for value, option in ((self.emulate_steps, "--emulate-steps"), (self.emulate_total, "--emulate-total")):
             if value is not None and value < 0:
@@ -77,43 +50,21 @@ class WhichLaunches:
 
 
 def run_command(
-    command: Annotated[
-        list[str],
-        typer.Argument(help="The program and its arguments; a .cu file is built first.", metavar="PROGRAM [ARGS]..."),
-    ],
+    command: list[str],
     *,
     which: WhichLaunches,
-    gpu: take.GpuName = "a100",
-    devices: Annotated[
-        int, typer.Option(help="Number of these GPUs that the program sees.", metavar="N", min=1, max=16)
-    ] = 1,
-    clock: take.Clock = None,
-    virtual_clock: Annotated[
-        bool,
-        typer.Option("--virtual-clock", help="Make the host's clocks show predicted time instead of emulation time."),
-    ] = False,
+    gpu: str = "a100",
+    devices: int = 1,
+    clock: str | None = None,
+    virtual_clock: bool = False,
     build: CompilerFlags,
-    jobs: take.Jobs = None,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Look for errors that a GPU would not report; exit status 1 if there are any."),
-    ] = False,
-    keep: Annotated[
-        str | None,
-        typer.Option(help="Write each distinct launch, with the memory it touches, to this folder.", metavar="DIR"),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", help="Write the report to this file instead of standard error.", metavar="FILE"),
-    ] = None,
-    json: Annotated[str | None, typer.Option(help="Write the result as JSON.", metavar="FILE")] = None,
-    html: Annotated[
-        str | None,
-        typer.Option(help="Write an HTML page: the timeline of streams, and a report on each kernel.", metavar="FILE"),
-    ] = None,
-    trace: Annotated[
-        str | None, typer.Option(help="Write the timeline for Perfetto, with a track for each stream.", metavar="FILE")
-    ] = None,
+    jobs: int | None = None,
+    check: bool = False,
+    keep: str | None = None,
+    output: str | None = None,
+    json: str | None = None,
+    html: str | None = None,
+    trace: str | None = None,
 ) -> int:
     """Run a CUDA program unchanged, with no GPU: emulate each launch for correct results, and predict its time.
 
@@ -124,7 +75,7 @@ def run_command(
         if not Path(name).absolute().parent.is_dir():
             raise UsageError(f"{name}: its folder does not exist")
     from ..frontends.cuda import CudaOptions
-    from ..program.launches import quiet_options
+    from ..program.asked import quiet_options
     from ..program.server import ProgramRequest, run_program
     from ..report.html.page import program_page
     from ..report.program import render_program

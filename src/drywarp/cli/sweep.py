@@ -5,32 +5,15 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
-
-import typer
+from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import UsageError
-from . import options as take
-from .options import check_positive
-from .output import FigureTheme, check_theme, named_figures, print_json, print_text
+from .output import check_theme, named_figures, show
 from .progress import SILENT_S, rated, resumable
+from .values import check_positive
 
 if TYPE_CHECKING:
     from ..experiments.sweep import SweepResult, SweepRow
-
-
-Out = Annotated[
-    str | None,
-    typer.Option(
-        help="Write each row when it is done (.csv, .jsonl, .parquet); interrupted runs resume.", metavar="FILE"
-    ),
-]
-Prune = Annotated[
-    float | None,
-    typer.Option(
-        help="Keep this fraction of configurations to try on hardware, and report the expected loss.", metavar="SHARE"
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -39,19 +22,9 @@ class BenefitOptions:
 
     PANEL: ClassVar = "Potential benefits"
 
-    benefits: Annotated[
-        bool,
-        typer.Option(
-            "--benefits", help="Also compute GPUPerf's potential benefits, and the gain from each optimisation."
-        ),
-    ] = False
-    figure: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="With --benefits: draw steps, variants, alone, or an optimisation.", metavar="NAME=FILE.svg|FILE.png"
-        ),
-    ] = None
-    figure_theme: FigureTheme = None
+    benefits: bool = False
+    figure: list[str] | None = None
+    figure_theme: str | None = None
 
     def wanted(self, space: str) -> list[tuple[str, Path]]:
         """The figures by name with their files, all checked before anything is predicted. Raises UsageError."""
@@ -73,35 +46,24 @@ class BenefitOptions:
 
 
 def sweep_command(
-    space: Annotated[
-        str, typer.Argument(help="The search space: kernel, parameters, restrictions, launch.", metavar="TOML")
-    ],
+    space: str,
     *,
-    gpu: Annotated[
-        str | None, typer.Option(help="GPUs, overriding those of the search space: a100,h100.", metavar="NAMES")
-    ] = None,
-    out: Out = None,
-    prune: Prune = None,
-    kept: Annotated[
-        str | None, typer.Option(help="With --prune: write the remaining configurations to this file.", metavar="FILE")
-    ] = None,
-    export: Annotated[
-        str | None, typer.Option(help="Also write all rows for another tuner, in --format.", metavar="FILE.json")
-    ] = None,
-    format: Annotated[str, typer.Option(help="With --export: kernel-tuner or t4.", metavar="NAME")] = "kernel-tuner",
-    best: Annotated[int, typer.Option(help="Number of best configurations to show per GPU.", min=1)] = 10,
-    jobs: take.Workers = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(help="Run predictions on this Dask scheduler's workers: tcp://host:8786.", metavar="ADDRESS"),
-    ] = None,
-    band: Annotated[bool, typer.Option("--band", help="Also compute each row's confidence interval; slower.")] = False,
+    gpu: str | None = None,
+    out: str | None = None,
+    prune: float | None = None,
+    kept: str | None = None,
+    export: str | None = None,
+    format: str = "kernel-tuner",
+    best: int = 10,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    band: bool = False,
     study: BenefitOptions,
-    time_limit: Annotated[float, typer.Option(help="Time limit per configuration, in seconds.", metavar="S")] = 300.0,
-    restart: Annotated[bool, typer.Option("--restart", help="Discard existing rows in --out.")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Retry rows that failed.")] = False,
-    count: Annotated[bool, typer.Option("--count", help="Only count the configurations.")] = False,
-    json: take.Json = False,
+    time_limit: float = 300.0,
+    restart: bool = False,
+    retry_failed: bool = False,
+    count: bool = False,
+    json: bool = False,
 ) -> None:
     """Predict every configuration in a space of macros, block sizes, register limits, arguments and GPUs."""
     check_positive(time_limit, "--time-limit")
@@ -135,12 +97,9 @@ def sweep_command(
             on_note=lambda note: print(f"drywarp: {note}", file=sys.stderr, flush=True),
         )
     study.draw(found, drawn)
-    if json:
-        print_json(found.to_dict(prune))
-    else:
-        from ..report.ranking import render_sweep
+    from ..report.ranking import render_sweep
 
-        print_text(render_sweep(found, best, prune))
+    show(json, lambda: found.to_dict(prune), lambda: render_sweep(found, best, prune))
     if kept is not None and prune is not None:
         write_rows(Path(kept), found, found.prune(prune).rows)
     if export is not None:

@@ -8,9 +8,6 @@ import platform
 import sys
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Annotated
-
-import typer
 
 from ..analysis.result import headed
 from ..errors import DrywarpError
@@ -21,7 +18,6 @@ from ..frontends.binary.sass import disassemble
 from ..frontends.cache import tool_versions
 from ..frontends.cuda.nvrtc import compile_program
 from ..frontends.ptx.assembler import find_ptxas, ptxas_version
-from . import options as take
 from .output import print_json
 
 _PROBE = "__global__ void probe(int* out) { out[threadIdx.x] = threadIdx.x; }"
@@ -148,7 +144,7 @@ def doctor_dict(parts: tuple[Part, ...]) -> dict[str, object]:
 # `drywarp doctor`: what is installed, and what each missing part would add.
 
 
-def doctor_command(json: take.Json = False) -> int:
+def doctor_command(json: bool = False) -> int:
     """Check the installation; exit status 1 if a needed part is missing."""
     from ..report.gpus import aligned
 
@@ -172,8 +168,8 @@ class Action(StrEnum):
 
 
 def cache_command(
-    action: Annotated[Action, typer.Argument(help="show its location and contents, or clear it.")] = Action.show,
-    json: take.Json = False,
+    action: Action = Action.show,
+    json: bool = False,
 ) -> None:
     """Show or clear the cache: compiled kernels, emulations, results and headers."""
     from ..support.text import bytes_text

@@ -1,20 +1,19 @@
-"""`drywarp validate`: compare predictions with a table of measurements."""
+"""Many kernels: `drywarp validate` predicts each row of a table of measurements, `corpus` each file of a folder."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
-
-import typer
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import UsageError
-from . import options as take
-from .options import check_positive, pairs, parse_blocks
-from .output import FigureTheme, Plot, check_plot, print_json, print_text, write_plot
-from .progress import rated, resumable
+from .output import check_plot, print_json, print_text, write_plot
+from .progress import counter, rated, resumable
+from .values import check_positive, pairs, parse_blocks
 
 if TYPE_CHECKING:
+    from ..experiments.corpus.result import Row
     from ..experiments.validate import RatioReport, RowResult, ValidationReport
 
 
@@ -24,49 +23,22 @@ class RowLaunchOptions:
 
     PANEL: ClassVar = "Kernel and launch (may refer to columns)"
 
-    kernel: Annotated[str | None, typer.Option(help="The kernel's file.", metavar="FILE")] = None
-    entry: Annotated[
-        str | None, typer.Option(help="Name of the kernel; may contain columns in braces: 'gemm<{bm},{bn}>'.")
-    ] = None
-    grid: Annotated[
-        str | None,
-        typer.Option(help="Grid size; expressions over columns: 'cdiv(4096,bx*tile),64'.", metavar="X[,Y[,Z]]"),
-    ] = None
-    block: Annotated[str | None, typer.Option(help="Block size; likewise expressions.", metavar="X[,Y[,Z]]")] = None
-    arg: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A kernel argument; extents and numbers may be expressions: a=f32[2*n].", metavar="NAME=VALUE"
-        ),
-    ] = None
-    const: take.Constants = None
-    shared: Annotated[
-        str | None, typer.Option(help="Dynamic shared memory; an expression over columns.", metavar="BYTES")
-    ] = None
-    cluster: Annotated[
-        str | None, typer.Option(help="Thread block cluster in blocks: expressions over columns.", metavar="X[,Y[,Z]]")
-    ] = None
-    macros: Annotated[
-        str | None, typer.Option(help="Columns to define as macros (default: all parameters).", metavar="A,B")
-    ] = None
-    define: take.Defines = None
-    include: take.Includes = None
-    std: take.Std = None
-    compiler_option: take.CompilerOptions = None
-    max_registers: Annotated[
-        str | None, typer.Option(help="Maximum registers per thread: a number, or an expression over columns.")
-    ] = None
-    config: Annotated[
-        str | None,
-        typer.Option(
-            help="Configuration of an autotuned Triton kernel: a number, an expression over columns, or best.",
-            metavar="N|best",
-        ),
-    ] = None
-    clock: Annotated[
-        str | None,
-        typer.Option(help="SM clock: MHz, an expression over columns, base, boost or highest (default: boost)."),
-    ] = None
+    kernel: str | None = None
+    entry: str | None = None
+    grid: str | None = None
+    block: str | None = None
+    arg: list[str] | None = None
+    const: list[str] | None = None
+    shared: str | None = None
+    cluster: str | None = None
+    macros: str | None = None
+    define: list[str] | None = None
+    include: list[str] | None = None
+    std: str | None = None
+    compiler_option: list[str] | None = None
+    max_registers: str | None = None
+    config: str | None = None
+    clock: str | None = None
 
     def given(self) -> dict[str, Any]:
         """The keyword arguments of `validate`. Raises UsageError for malformed values."""
@@ -96,61 +68,34 @@ class RowChoiceOptions:
 
     PANEL: ClassVar = "Rows of the table"
 
-    time: Annotated[
-        str | None,
-        typer.Option(help="Column with the times (default: detected by its usual names).", metavar="COLUMN[:UNIT]"),
-    ] = None
-    where: Annotated[
-        str | None,
-        typer.Option(help="Keep only rows that satisfy this: 'bx>=32 and use_shmem==1'.", metavar="CONDITION"),
-    ] = None
-    rows: Annotated[int | None, typer.Option(help="Use this many rows, evenly spaced.", min=1)] = None
-    split: Annotated[
-        str | None, typer.Option(help="Hold out this half of the table and use the other.", metavar="even|odd")
-    ] = None
-    like: Annotated[
-        str | None,
-        typer.Option(help="Use the configurations of another output, to compare two GPUs.", metavar="FILE"),
-    ] = None
+    time: str | None = None
+    where: str | None = None
+    rows: int | None = None
+    split: str | None = None
+    like: str | None = None
 
 
 def validate_command(
-    tables: Annotated[
-        list[str],
-        typer.Argument(
-            help="Measurements: CSV, Kernel Tuner's cache or T4 file, or a profiler's export; with --report or "
-            "--compare, outputs of this verb.",
-            metavar="TABLE",
-        ),
-    ],
+    tables: list[str],
     *,
     launch: RowLaunchOptions,
     choice: RowChoiceOptions,
-    gpu: take.GpuName = "a100",
-    models: Annotated[
-        str | None, typer.Option(help="Models to evaluate, the primary one first (default: all).", metavar="A,B")
-    ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            help="Append each row when it is done (.csv, .jsonl, .parquet); skip existing rows.", metavar="FILE"
-        ),
-    ] = None,
-    jobs: take.Workers = None,
-    time_limit: Annotated[float, typer.Option(help="Time limit per row, in seconds.", metavar="S")] = 300.0,
-    seconds: take.Seconds = None,
-    scheduler: take.Scheduler = None,
-    warm_l2: take.WarmL2 = False,
-    blocks: take.Blocks = None,
-    full_simulation: take.FullSimulation = False,
-    report: Annotated[bool, typer.Option("--report", help="Report on an existing output without predicting.")] = False,
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Compare two outputs: the ratio of times per configuration.")
-    ] = False,
-    worst: Annotated[int, typer.Option(help="Number of worst rows to show, with a command for each.", min=0)] = 5,
-    plot: Plot = None,
-    figure_theme: FigureTheme = None,
-    json: take.Json = False,
+    gpu: str = "a100",
+    models: str | None = None,
+    out: str | None = None,
+    jobs: int | None = None,
+    time_limit: float = 300.0,
+    seconds: float | None = None,
+    scheduler: str | None = None,
+    warm_l2: bool = False,
+    blocks: str | None = None,
+    full_simulation: bool = False,
+    report: bool = False,
+    compare: bool = False,
+    worst: int = 5,
+    plot: str | None = None,
+    figure_theme: str | None = None,
+    json: bool = False,
 ) -> None:
     """Predict every row of a table of measurements, and report the prediction errors."""
     wanted = _names(models)
@@ -227,3 +172,56 @@ def _compare(tables: list[str], json: bool, plot: str | None) -> None:
     from ..report.validation import render_ratios
 
     print_text(render_ratios(report))
+
+
+# `drywarp corpus`: every kernel in a folder.
+
+
+def corpus_command(
+    folder: str,
+    *,
+    gpu: str = "a100",
+    jobs: int | None = None,
+    time_limit: float = 60.0,
+    static_limit: float = 15.0,
+    memory_limit: float = 4.0,
+    define: list[str] | None = None,
+    include: list[str] | None = None,
+    std: str | None = None,
+    compiler_option: list[str] | None = None,
+    rows: str | None = None,
+    json: bool = False,
+) -> int:
+    """Analyse every module in a folder, each in its own process.
+
+    Exit status 1 if a module compiled but could not be analysed.
+    """
+    from ..experiments.corpus import Settings, run_corpus
+    from ..report.validation import print_corpus
+
+    check_positive(time_limit, "--time-limit")
+    check_positive(static_limit, "--static-limit")
+    check_positive(memory_limit, "--memory-limit")
+    settings = Settings(
+        jobs=jobs or os.cpu_count() or 1,
+        time_limit_s=time_limit,
+        static_limit_s=static_limit,
+        memory_limit=int(memory_limit * 2**30),
+        defines=pairs(define, "-D", value_needed=False),
+        includes=tuple(include or ()),
+        std=std,
+        compiler_options=tuple(compiler_option or ()),
+    )
+    with counter() as shown, resumable(shown, rows, "--rows") as tell:
+
+        def on_row(row: Row, done: int, of: int) -> None:
+            tell(f"{row.file}: {row.status.replace('_', ' ')}", done, of)
+
+        report = run_corpus(
+            Path(folder), gpu=gpu, settings=settings, on_row=on_row, rows_file=Path(rows) if rows else None
+        )
+    if json:
+        print_json(report.to_dict())
+    else:
+        print_corpus(report)
+    return 0 if report.all_analysed else 1

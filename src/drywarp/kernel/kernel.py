@@ -143,7 +143,3 @@ class Kernel:
             bare = [m for m in code[index].modifiers if m not in stated]
             code[index] = replace(code[index], modifiers=(*bare, *stated))
         return replace(self, instructions=tuple(code), resources=replace(self.resources, tensor_columns=columns))
-
-    def index_of(self, pc: int) -> int:
-        """Index in `instructions` of the instruction at byte offset `pc`."""
-        return pc // 16

@@ -23,8 +23,8 @@ class MemoryGeometry:
     `l3_bytes` is a cache between L2 and DRAM (0: none). `shared_banks_serve_l1` says whether the banks of shared memory
     are also the L1's data stage. `dirty_share` is the fraction of the L2 that may be dirty; a slice of the L2
     holds `slice_bytes` in a row (0: unknown). Reads of a sector that follow another SM's within `merge_cycles` (0: none
-    do) reach the L2, which delivers `l2_rate` bytes a cycle, as one; at most `merged_reads` of them. The L1 looks up the
-    lines of `lookup_lanes` lanes of a request together. With `host_bus`, the bus to the host has a rate of its own;
+    do) reach the L2, which delivers `l2_rate` bytes a cycle, as one; at most `merged_reads` of them. The L1 looks up
+    lines for `lookup_lanes` lanes of a request together. With `host_bus`, the bus to the host has a rate of its own;
     without, buffers in host memory count as device memory.
     """
 
@@ -64,10 +64,11 @@ class RequestTable:
 
     `sample` is the index of the sampled block, `count` how often it makes the request, `units` sectors (global, local)
     or wavefronts (shared) of one request, `ideal` the fewest units for the same bytes, `lines` distinct cache lines,
-    `lookups` those of each `MemoryGeometry.lookup_lanes` of its lanes, `rows` distinct places of `MemoryGeometry.row_bytes` (0: unknown),
-    `passes` the number of bank passes that deliver the data: those of shared memory, also where its banks serve as the
-    L1's data stage. `remote` marks what reaches the shared memory of another block of the cluster, which counts as
-    shared memory. `number`, of shape (requests,), is the row of each logged request.
+    `lookups` those of each `MemoryGeometry.lookup_lanes` of its lanes, `rows` distinct places of
+    `MemoryGeometry.row_bytes` (0: unknown), `passes` the number of bank passes that deliver the data: those of shared
+    memory, also where its banks serve as the L1's data stage. `remote` marks what reaches the shared memory of another
+    block of the cluster, which counts as shared memory. `number`, of shape (requests,), is the row of each logged
+    request.
     """
 
     instruction: npt.NDArray[np.int64]

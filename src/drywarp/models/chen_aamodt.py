@@ -15,11 +15,11 @@ bandwidth and any throughput limit but that of issue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ..workload.cost import CostedWorkload
-from .base import NotApplicable, Prediction, register
-from .cycles_per_run import Run, predict_runs
+from .base import NotApplicable
+from .cycles_per_run import Run, Runs, run_model
 from .inputs import inputs_of
 
 
@@ -38,9 +38,7 @@ def chi_3(chi: float, n: float) -> float:
     return float(1 - (1 - chi) ** n)
 
 
-def _predict(
-    name: str, formula: Callable[[float, float], float], workload: CostedWorkload, occupancies: Sequence[int]
-) -> Prediction:
+def _runs(formula: Callable[[float, float], float], workload: CostedWorkload) -> Runs:
     given = inputs_of(workload)
     if not given.instructions or not given.latency_app:
         raise NotApplicable("a warp without instructions or without latency has no throughput of its own")
@@ -58,40 +56,22 @@ def _predict(
         total = more * formula(chi, each + 1) + (schedulers - more) * formula(chi, each)
         return total / slot / given.instructions
 
-    return predict_runs(name, workload, occupancies, lambda warps: Run(warps / rate(warps), "latency"))
+    return Runs(lambda warps: Run(warps / rate(warps), "latency"))
 
 
-@register("chen_aamodt_1")
-class ChenAamodt1:
+@run_model("chen_aamodt_1", "one warp's throughput at any occupancy (Chen and Aamodt 2009)")
+def chen_aamodt_1(workload: CostedWorkload) -> Runs:
     """The throughput of one warp at every occupancy."""
-
-    name = "chen_aamodt_1"
-    summary = "one warp's throughput at any occupancy (Chen and Aamodt 2009)"
-
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        return _predict(self.name, chi_1, workload, occupancies)
+    return _runs(chi_1, workload)
 
 
-@register("chen_aamodt_2")
-class ChenAamodt2:
+@run_model("chen_aamodt_2", "n times one warp's throughput, without limit (Chen and Aamodt 2009)")
+def chen_aamodt_2(workload: CostedWorkload) -> Runs:
     """Throughput in proportion to occupancy."""
-
-    name = "chen_aamodt_2"
-    summary = "n times one warp's throughput, without limit (Chen and Aamodt 2009)"
-
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        return _predict(self.name, chi_2, workload, occupancies)
+    return _runs(chi_2, workload)
 
 
-@register("chen_aamodt_3")
-class ChenAamodt3:
+@run_model("chen_aamodt_3", "gradual saturation of the issue slots, 1 - (1 - chi)^n (Chen and Aamodt 2009)")
+def chen_aamodt_3(workload: CostedWorkload) -> Runs:
     """Throughput that saturates at the issue rate."""
-
-    name = "chen_aamodt_3"
-    summary = "gradual saturation of the issue slots, 1 - (1 - chi)^n (Chen and Aamodt 2009)"
-
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        return _predict(self.name, chi_3, workload, occupancies)
+    return _runs(chi_3, workload)

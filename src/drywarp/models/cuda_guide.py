@@ -15,9 +15,11 @@ where they predict the peak instruction rate; they do not apply if memory bandwi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from ..workload.cost import CostedWorkload
-from .base import CurvePoint, NotApplicable, Prediction, register
+from .base import NotApplicable, Prediction, register
 from .cycles_per_run import Run, predict_runs
 from .inputs import inputs_of
 
@@ -37,53 +39,51 @@ def instructions_during_stall(mem_lat: float, instruction_time: float) -> float:
     return mem_lat / instruction_time
 
 
-def _predict(
-    name: str, formula: Callable[[float, float, float], float], workload: CostedWorkload, occupancies: Sequence[int]
-) -> Prediction:
-    given = inputs_of(workload)
-    computation, memory = given.computation, given.memory
-    if not memory.count or not computation.count:
-        raise NotApplicable("it needs both memory and other instructions")
-    if not computation.lambda_:
-        raise NotApplicable("no instruction time: computation costs nothing on this GPU")
-    busy = computation.lambda_ * computation.count
-    if memory.lambda_ * memory.count > busy:
-        raise NotApplicable("memory bandwidth limits this kernel, which the guide does not consider")
-    needed = formula(memory.latency, computation.lambda_, given.intensity)
-    prediction = predict_runs(name, workload, occupancies, lambda warps: Run(warps * busy, "computation"))
-    points: tuple[CurvePoint, ...] = tuple(point for point in prediction.curve if point.occupancy_warps >= needed)
-    if not points:
-        raise NotApplicable(f"it states only that {needed:.4g} or more warps per SM hide the latency")
-    hidden = workload.warps_per_sm >= needed
-    return Prediction(
-        model=name,
-        cycles=prediction.cycles if hidden else float("nan"),
-        time_s=prediction.time_s if hidden else float("nan"),
-        limiter="computation" if hidden else "latency",
-        curve=points,
-        notes=(f"needed occupancy {needed:.4g} warps per SM; no prediction below it",),
-    )
+@dataclass
+class Guide:
+    """Peak rate from the needed occupancy on, which `formula` gives."""
 
-
-@register("cuda_guide")
-class CudaGuide:
-    """Peak rate from the needed occupancy on."""
-
-    name = "cuda_guide"
-    summary = "needed occupancy mem_lat / (instruction time · α), peak rate from there on (CUDA C Programming Guide)"
+    name: str
+    summary: str
+    formula: Callable[[float, float, float], float]
 
     def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
         """Predict `workload`, and the curve at those of `occupancies` that hide the latency."""
-        return _predict(self.name, warps_needed, workload, occupancies)
+        given = inputs_of(workload)
+        computation, memory = given.computation, given.memory
+        if not memory.count or not computation.count:
+            raise NotApplicable("it needs both memory and other instructions")
+        if not computation.lambda_:
+            raise NotApplicable("no instruction time: computation costs nothing on this GPU")
+        busy = computation.lambda_ * computation.count
+        if memory.lambda_ * memory.count > busy:
+            raise NotApplicable("memory bandwidth limits this kernel, which the guide does not consider")
+        needed = self.formula(memory.latency, computation.lambda_, given.intensity)
+        prediction = predict_runs(self.name, workload, occupancies, lambda warps: Run(warps * busy, "computation"))
+        points = tuple(point for point in prediction.curve if point.occupancy_warps >= needed)
+        if not points:
+            raise NotApplicable(f"it states only that {needed:.4g} or more warps per SM hide the latency")
+        hidden = workload.warps_per_sm >= needed
+        return Prediction(
+            model=self.name,
+            cycles=prediction.cycles if hidden else float("nan"),
+            time_s=prediction.time_s if hidden else float("nan"),
+            limiter="computation" if hidden else "latency",
+            curve=points,
+            notes=(f"needed occupancy {needed:.4g} warps per SM; no prediction below it",),
+        )
 
 
-@register("cuda_guide_refined")
-class CudaGuideRefined:
-    """The same, counting the stalled warp and the memory instruction."""
-
-    name = "cuda_guide_refined"
-    summary = "the CUDA guide's needed occupancy with the stalled warp and the memory instruction (Volkov 4.8)"
-
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at those of `occupancies` that hide the latency."""
-        return _predict(self.name, warps_needed_refined, workload, occupancies)
+for _guide in (
+    Guide(
+        "cuda_guide",
+        "needed occupancy mem_lat / (instruction time · α), peak rate from there on (CUDA C Programming Guide)",
+        warps_needed,
+    ),
+    Guide(
+        "cuda_guide_refined",
+        "the CUDA guide's needed occupancy with the stalled warp and the memory instruction (Volkov 4.8)",
+        warps_needed_refined,
+    ),
+):
+    register(_guide.name)(partial(replace, _guide))

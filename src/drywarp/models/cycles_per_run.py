@@ -1,4 +1,4 @@
-"""From a model's cycles per run to a `Prediction`, and the threads that hide latency on coarse-grained processors.
+"""From a model's cycles per run to a `Prediction`.
 
 A run is ω warps that start together on an SM (Lemeire, Cornelis, Konstantinidis, Table 2). The grid takes
 as many runs as an SM has rounds of blocks, #Rep of Hong and Kim Eq. 21, not rounded up, and at least
@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from ..pipeline.blocks import share_of
 from ..workload.cost import CostedWorkload
-from .base import CurvePoint, Prediction
+from .base import CurvePoint, Prediction, register
 from .inputs import ModelInputs, kind_of
-from .roofline import utilization_at
-from .throughput import ISSUE, demand, resident_blocks, share_cycles
+from .throughput import ISSUE, demand, resident_blocks, share_cycles, utilization_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +25,48 @@ class Run:
     bound: str
 
 
+RunOf = Callable[[int], Run]
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What a model makes of a workload: the run of ω warps, and notes; `noted` are those on certain occupancies."""
+
+    run_of: RunOf
+    notes: tuple[str, ...] = ()
+    noted: Callable[[Sequence[int]], tuple[str, ...]] = lambda occupancies: ()
+
+
+@dataclass
+class RunModel:
+    """A model that gives the cycles of a run of ω warps."""
+
+    name: str
+    summary: str
+    runs: Callable[[CostedWorkload], Runs]
+
+    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
+        """Predict `workload`, and the curve at `occupancies`."""
+        found = self.runs(workload)
+        return predict_runs(self.name, workload, occupancies, found.run_of, found.notes + found.noted(occupancies))
+
+
+def run_model(name: str, summary: str) -> Callable[[Callable[[CostedWorkload], Runs]], RunModel]:
+    """Decorator: registers a function as a model under `name`."""
+
+    def made(runs: Callable[[CostedWorkload], Runs]) -> RunModel:
+        model = RunModel(name, summary, runs)
+        register(name)(lambda: model)
+        return model
+
+    return made
+
+
 def predict_runs(
     model: str,
     workload: CostedWorkload,
     occupancies: Sequence[int],
-    run_of: Callable[[int], Run],
+    run_of: RunOf,
     notes: tuple[str, ...] = (),
 ) -> Prediction:
     """The prediction of a model that gives the cycles of a run of ω warps."""
@@ -78,7 +114,7 @@ def running_warps(workload: CostedWorkload, resident: int) -> int:
     return min(resident, share_of(workload, resident).blocks) * workload.warps_per_block
 
 
-def _grid_cycles(workload: CostedWorkload, resident: int, run_of: Callable[[int], Run]) -> float:
+def _grid_cycles(workload: CostedWorkload, resident: int, run_of: RunOf) -> float:
     warps = running_warps(workload, resident)
     return run_of(warps).cycles * repetitions(workload, warps // workload.warps_per_block)
 
@@ -104,34 +140,3 @@ def _bound_names(workload: CostedWorkload) -> dict[str, str]:
         "computation": busiest(rest, (ISSUE,), ISSUE),
         "latency": "latency",
     }
-
-
-# Threads that hide memory latency on coarse-grained multithreaded processors, and how far to prefetch.
-#
-# Volkov, "Understanding latency hiding on GPUs" (2016), §4.9, after Agarwal, "Performance tradeoffs in
-# multithreaded processors" (1989), §2, Saavedra-Barrera, Culler and von Eicken, "Analysis of multithreaded
-# architectures for parallel computing" (1990), Eq. 4, and Mowry, Lam and Gupta, "Design and evaluation of a compiler
-# algorithm for prefetching" (1992), in the thesis's notation. Units: cycles, threads, iterations. A thread runs R
-# cycles until it waits L cycles for memory; a switch of threads costs C. Assumed: threads switch only when
-# they wait for memory. Left out: arithmetic latency, bandwidth; throughput with fewer threads, which the
-# thesis does not print. Results are not rounded up.
-
-
-def agarwal(run: float, latency: float, switch: float = 0.0) -> float:
-    """(R + L) / (R + C): a stall overlaps n − 1 threads and n switches, (n − 1) · R + n · C ≥ L."""
-    return (run + latency) / (run + switch)
-
-
-def saavedra_barrera(run: float, latency: float, switch: float = 0.0) -> float:
-    """L / (R + C) + 1: a stall overlaps n − 1 threads and n − 1 switches, (n − 1) · (R + C) ≥ L."""
-    return latency / (run + switch) + 1
-
-
-def run_cycles(alpha: float, instruction_time: float) -> float:
-    """R = (α + 1) · instruction time: on a GPU, with C = 0 and arithmetic latency ignored."""
-    return (alpha + 1) * instruction_time
-
-
-def prefetch_distance(latency: float, iteration: float) -> float:
-    """l / s: iterations to prefetch ahead, with s instructions of one cycle in an iteration (Mowry et al.)."""
-    return latency / iteration

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from math import inf
 
 from ..workload.cost import CostedWorkload
-from .base import NotApplicable, Prediction, register
-from .cycles_per_run import Run, predict_runs
+from .base import NotApplicable
+from .cycles_per_run import Run, RunOf, Runs, run_model
 from .inputs import Interval, ModelInputs, inputs_of, roof_side
 
 # The formulas of GPUMech: interval analysis of one representative warp, then what the other warps overlap.
@@ -197,7 +197,7 @@ def _queue(inputs: ModelInputs, warps: int) -> tuple[float, float]:
     return requests, inputs.memory.lambda_ / max(1.0, inputs.transactions) / inputs.active_sms
 
 
-def _run_of(inputs: ModelInputs, nonoverlapped: NonOverlapped) -> Callable[[int], Run]:
+def _run_of(inputs: ModelInputs, nonoverlapped: NonOverlapped) -> RunOf:
     schedulers = schedulers_of(inputs)
 
     def run(warps: int) -> Run:
@@ -216,51 +216,37 @@ def _bound(inputs: ModelInputs, warps: float, nonoverlapped: NonOverlapped) -> s
     return "computation" if cycles_of(inputs.intervals, warps, nonoverlapped) > alone * (1 + 1e-9) else "latency"
 
 
-@register("gpumech_rr")
-class GpuMechRoundRobin:
+def _published(workload: CostedWorkload, nonoverlapped: NonOverlapped) -> Runs:
+    inputs = inputs_of(workload)
+    return Runs(_run_of(inputs, nonoverlapped), noted=lambda occupancies: contention_notes(inputs, occupancies))
+
+
+@run_model("gpumech_rr", "interval analysis under round robin, as published: no throughput limit (Huang et al. 2014)")
+def gpumech_rr(workload: CostedWorkload) -> Runs:
     """Eqs. 7 to 11, and 17 to 23 for uncoalesced accesses."""
-
-    name = "gpumech_rr"
-    summary = "interval analysis under round robin, as published: no throughput limit (Huang et al. 2014)"
-
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        inputs = inputs_of(workload)
-        notes = contention_notes(inputs, occupancies)
-        return predict_runs(self.name, workload, occupancies, _run_of(inputs, rr), notes)
+    return _published(workload, rr)
 
 
-@register("gpumech_gto")
-class GpuMechGreedyThenOldest:
+@run_model("gpumech_gto", "interval analysis under greedy-then-oldest, as published (Huang et al. 2014)")
+def gpumech_gto(workload: CostedWorkload) -> Runs:
     """Eqs. 7, 9 and 12 to 16, and 17 to 23 for uncoalesced accesses."""
-
-    name = "gpumech_gto"
-    summary = "interval analysis under greedy-then-oldest, as published (Huang et al. 2014)"
-
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        inputs = inputs_of(workload)
-        notes = contention_notes(inputs, occupancies)
-        return predict_runs(self.name, workload, occupancies, _run_of(inputs, gto), notes)
+    return _published(workload, gto)
 
 
-@register("gpumech_rr_corrected")
-class GpuMechRoundRobinCorrected:
+@run_model(
+    "gpumech_rr_corrected",
+    "GPUMech's round robin with an issue probability of 1 (analysis §2.5.1), capped at the roof",
+)
+def gpumech_rr_corrected(workload: CostedWorkload) -> Runs:
     """Analysis §2.5.1, latencies of memory alone, never above the roof."""
+    inputs = inputs_of(workload)
+    schedulers = schedulers_of(inputs)
+    alone = cycles_of(inputs.memory_intervals, 1, rr_corrected)
 
-    name = "gpumech_rr_corrected"
-    summary = "GPUMech's round robin with an issue probability of 1 (analysis §2.5.1), capped at the roof"
+    def run_of(warps: int) -> Run:
+        cycles = cycles_of(inputs.memory_intervals, max(1.0, warps / schedulers), rr_corrected)
+        if cycles * inputs.roof < warps:
+            return Run(warps / inputs.roof, roof_side(inputs))
+        return Run(cycles, "computation" if cycles > alone * (1 + 1e-9) else "latency")
 
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        inputs = inputs_of(workload)
-        schedulers = schedulers_of(inputs)
-        alone = cycles_of(inputs.memory_intervals, 1, rr_corrected)
-
-        def run_of(warps: int) -> Run:
-            cycles = cycles_of(inputs.memory_intervals, max(1.0, warps / schedulers), rr_corrected)
-            if cycles * inputs.roof < warps:
-                return Run(warps / inputs.roof, roof_side(inputs))
-            return Run(cycles, "computation" if cycles > alone * (1 + 1e-9) else "latency")
-
-        return predict_runs(self.name, workload, occupancies, run_of)
+    return Runs(run_of)

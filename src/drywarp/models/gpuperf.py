@@ -25,14 +25,13 @@ MLP, latencies under load.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
 from ..workload.cost import CostedWorkload
 from . import gpuperf_terms as eq
-from .base import NotApplicable, Prediction, register
-from .cycles_per_run import Run, issue_cycles_of, predict_runs, repetitions, running_warps
+from .base import NotApplicable
+from .cycles_per_run import Run, Runs, issue_cycles_of, repetitions, run_model, running_warps
 from .gpuperf_terms import BenefitChart
 from .inputs import ModelInputs, inputs_of
 
@@ -199,30 +198,24 @@ def benefits_of(workload: CostedWorkload) -> BenefitChart:
     )
 
 
-@register("gpuperf")
-class GpuPerf:
+@run_model("gpuperf", "MWP-CWP with ILP, MLP, caches and serialisation, and four potential benefits (Sim et al. 2012)")
+def gpuperf(workload: CostedWorkload) -> Runs:
     """T_exec of a run, and the potential benefits of the launch as notes."""
+    k = kernel_of(inputs_of(workload))
 
-    name = "gpuperf"
-    summary = "MWP-CWP with ILP, MLP, caches and serialisation, and four potential benefits (Sim et al. 2012)"
+    def run_of(warps: int) -> Run:
+        costs = costs_of(k, warps)
+        return Run(costs.t_exec, _bound(k, costs))
 
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        k = kernel_of(inputs_of(workload))
-
-        def run_of(warps: int) -> Run:
-            costs = costs_of(k, warps)
-            return Run(costs.t_exec, _bound(k, costs))
-
-        gains = benefits_of(workload)
-        named = (("B_itilp", gains.b_itilp), ("B_memlp", gains.b_memlp), ("B_fp", gains.b_fp))
-        notes = tuple(f"{name} {value:.6g} cycles" for name, value in (*named, ("B_serial", gains.b_serial)))
-        costs = costs_of(k, workload.warps_per_sm)
-        if k.sync_insts and not k.gamma:
-            notes += ("the GPU file has no Γ (parameters.sync_gamma): O_sync is left out",)
-        elif costs.o_sync > costs.t_comp / 2:
-            notes += (f"O_sync with Γ = {k.gamma:g} is {costs.o_sync / costs.t_comp:.0%} of T_comp",)
-        return predict_runs(self.name, workload, occupancies, run_of, notes)
+    gains = benefits_of(workload)
+    named = (("B_itilp", gains.b_itilp), ("B_memlp", gains.b_memlp), ("B_fp", gains.b_fp))
+    notes = tuple(f"{name} {value:.6g} cycles" for name, value in (*named, ("B_serial", gains.b_serial)))
+    costs = costs_of(k, workload.warps_per_sm)
+    if k.sync_insts and not k.gamma:
+        notes += ("the GPU file has no Γ (parameters.sync_gamma): O_sync is left out",)
+    elif costs.o_sync > costs.t_comp / 2:
+        notes += (f"O_sync with Γ = {k.gamma:g} is {costs.o_sync / costs.t_comp:.0%} of T_comp",)
+    return Runs(run_of, notes)
 
 
 def _bound(k: Kernel, costs: Costs) -> str:

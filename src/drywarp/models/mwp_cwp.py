@@ -1,4 +1,4 @@
-"""The MWP-CWP model in the terms of λ, Λ and ω.
+"""The MWP-CWP model in the terms of λ, Λ and ω, and with the latency of computations.
 
 Hong and Kim (ISCA 2009) as Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance
 models for GPUs and extracting the underlying Pipeline model", §2.3, Eqs. 15 to 28, write it. A warp
@@ -22,14 +22,12 @@ barriers, the issue limit. For few warps the result lies above Volkov's bound.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from ..workload.cost import CostedWorkload
-from .base import Prediction, register
-from .cycles_per_run import Run, predict_runs
-from .inputs import ModelInputs, inputs_of
+from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
+from .cycles_per_run import Run, Runs, run_model
+from .inputs import ModelInputs, inputs_of, roof_side
 
 NO_MEMORY = "no memory instructions: MWP and CWP are undefined, and the time is that of the computations"
 
@@ -58,11 +56,6 @@ def mwp_of(latency_mem: float, lambda_mem: float) -> float:
 def cwp_of(latency_mem: float, ci: float, lambda_comp: float) -> float:
     """CWP = Λ_mem / (CI · λ_comp) + 1, Eq. 16."""
     return latency_mem / (ci * lambda_comp) + 1 if ci * lambda_comp else inf
-
-
-def ci_compute_bound(lambda_comp: float, lambda_mem: float, latency_mem: float) -> float:
-    """The CI above which MWP exceeds CWP, Eq. 20: λ_mem / (λ_comp · (1 − λ_mem / Λ_mem))."""
-    return lambda_mem / (lambda_comp * (1 - lambda_mem / latency_mem)) if latency_mem > lambda_mem else inf
 
 
 def cpr_memory_bound(s: Symbols, warps: float) -> float:
@@ -104,18 +97,51 @@ def symbols_of(inputs: ModelInputs) -> Symbols:
     return Symbols(comp.count, mem.count, comp.lambda_, mem.lambda_, mem.latency)
 
 
-@register("mwp_cwp")
-class MwpCwp:
+@run_model(
+    "mwp_cwp", "memory and computation warp parallelism decide between three formulas (Hong and Kim 2009, rephrased)"
+)
+def mwp_cwp(workload: CostedWorkload) -> Runs:
     """Eqs. 15 to 28, chosen by their conditions."""
+    s = symbols_of(inputs_of(workload))
+    notes = (NO_MEMORY,)
+    if s.alpha_mem:
+        mwp, cwp = mwp_of(s.latency_mem, s.lambda_mem), cwp_of(s.latency_mem, s.ci, s.lambda_comp)
+        notes = (f"MWP {mwp:.6g}, CWP {cwp:.6g}",)
+    return Runs(lambda warps: cpr_of(s, warps), notes)
 
-    name = "mwp_cwp"
-    summary = "memory and computation warp parallelism decide between three formulas (Hong and Kim 2009, rephrased)"
 
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        s = symbols_of(inputs_of(workload))
-        notes = (NO_MEMORY,)
-        if s.alpha_mem:
-            mwp, cwp = mwp_of(s.latency_mem, s.lambda_mem), cwp_of(s.latency_mem, s.ci, s.lambda_comp)
-            notes = (f"MWP {mwp:.6g}, CWP {cwp:.6g}",)
-        return predict_runs(self.name, workload, occupancies, lambda warps: cpr_of(s, warps), notes)
+# MWP-CWP*: the same with the latency of computations.
+#
+# Lemeire, Cornelis and Konstantinidis, §5.1: Λ_app of Eq. 2 takes the place of Λ*_app in Eq. 28, and, since it is then
+# less clear which ω is occupancy-bound, CPR is the largest of the three cases (Eqs. 26, 27, 28). Without memory
+# instructions the last term of Eq. 28, a period that ends in a memory request, is left out, and Eq. 26 is 0. The paper
+# has two subsystems; where a kernel uses more, and for the issue limit, CPR is also no less than ω / WPC_roof (Eq. 1),
+# which two subsystems never reach. Left out: barriers beyond what they add to Λ_app; that memory requests wait for each
+# other between runs.
+
+
+def cpr_corrected(s: Symbols, warps: float, latency_app: float) -> Run:
+    """The largest of the three cases, the occupancy-bound one with Λ_app (§5.1)."""
+    cases = {"latency": latency_app, "computation": cpr_compute_bound(s, warps)}
+    if s.alpha_mem:
+        cases |= {"latency": cpr_occupancy_bound(s, warps, latency_app), "memory": cpr_memory_bound(s, warps)}
+    bound = max(cases, key=lambda name: cases[name])
+    return Run(cases[bound], bound)
+
+
+@run_model(
+    "mwp_cwp_corrected", "MWP-CWP with the latency of computations, the largest of its three cases (analysis §5.1)"
+)
+def mwp_cwp_corrected(workload: CostedWorkload) -> Runs:
+    """The largest of the three cases, and never above the roof."""
+    inputs = inputs_of(workload)
+    s = symbols_of(inputs)
+    latency_app = inputs.latency_app - workload.launch_ticks / TICKS_PER_CYCLE
+    side = roof_side(inputs)
+
+    def run_of(warps: int) -> Run:
+        run = cpr_corrected(s, warps, latency_app)
+        roof = warps / inputs.roof
+        return run if run.cycles >= roof else Run(roof, side)
+
+    return Runs(run_of, (f"Λ_app {latency_app:.6g} cycles",))

@@ -17,14 +17,13 @@ Units: cycles of one SM per run of ω warps, with #Rep 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
 from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from . import mwp_cwp_2009 as hk
-from .base import NotApplicable, Prediction, register
-from .cycles_per_run import Run, issue_cycles_of, predict_runs
+from .base import NotApplicable
+from .cycles_per_run import Run, Runs, issue_cycles_of, run_model
 from .inputs import ModelInputs, inputs_of, kind_of
 from .inputs_parts import scoped, weighed
 from .mwp_cwp import NO_MEMORY
@@ -135,17 +134,9 @@ def run_of_warps(t: Terms, n: int) -> Run:
     return Run(hk.exec_cycles_with_synch(cycles, synch), bound)
 
 
-@register("mwp_cwp_2009")
-class MwpCwp2009:
+@run_model("mwp_cwp_2009", "memory and computation warp parallelism as first published (Hong and Kim 2009)")
+def mwp_cwp_2009(workload: CostedWorkload) -> Runs:
     """Eqs. 1 to 31 as published."""
-
-    name = "mwp_cwp_2009"
-    summary = "memory and computation warp parallelism as first published (Hong and Kim 2009)"
-
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        t = terms_of(workload, inputs_of(workload))
-        notes = (
-            (f"MWP_without_BW_full {t.without_bw:.6g}, MWP_peak_BW {t.peak_bw:.6g}",) if t.mem_insts else (NO_MEMORY,)
-        )
-        return predict_runs(self.name, workload, occupancies, lambda warps: run_of_warps(t, warps), notes)
+    t = terms_of(workload, inputs_of(workload))
+    note = f"MWP_without_BW_full {t.without_bw:.6g}, MWP_peak_BW {t.peak_bw:.6g}" if t.mem_insts else NO_MEMORY
+    return Runs(lambda warps: run_of_warps(t, warps), (note,))

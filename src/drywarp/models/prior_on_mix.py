@@ -1,4 +1,4 @@
-"""Prior models on the α-mix in closed form (Volkov, chapter 7), and the Roofline over an instruction mix.
+"""Prior models on the α-mix in closed form (Volkov, chapter 7).
 
 Volkov, "Understanding latency hiding on GPUs" (2016), §7.1 (Hong and Kim 2009), §7.2 (Baghsorkhi et al. 2010), §7.4
 (Sim et al. 2012), §§7.5-7.6 (Huang et al. 2014). One formula per step; equation numbers are the
@@ -10,12 +10,6 @@ its own model on this one mix, and what the needed occupancies of `cusp` come fr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from ..workload.cost import CostedWorkload
-from .base import NotApplicable, Prediction, register
-from .cycles_per_run import Run, predict_runs
-from .inputs import inputs_of
 from .needed_occupancy import Mix
 
 
@@ -100,48 +94,3 @@ def zhang_owens_throughput(mix: Mix, alpha: float, occupancy: float) -> float:
 def huang_ipc(mix: Mix, alpha: float, occupancy: float) -> float:
     """IPC = n · (1 + α) / (mem_lat + α · alu_lat), §7.5, Eq. 7 under round robin: intervals of one instruction."""
     return occupancy * (1 + alpha) / mix.latency(alpha)
-
-
-# The Roofline over a mix of instructions of different throughputs.
-#
-# Konstantinidis and Cotronis, "A practical performance model for compute and memory bound GPU kernels" (PDP
-# 2015) and "A quantitative roofline model for GPU kernel performance estimation" (JPDC 2017), as Lemeire,
-# Cornelis and Konstantinidis, "Analysis of the analytical performance models for GPUs", §2.1 extend Eq. 1
-# by them: a mix of instruction types with different throughputs. As warps per cycle, with α_c instructions
-# of type c:
-#
-#     WPC = 1 / max(Σ_c α_c · λ_c, α_mem · λ_mem)
-#
-# Units: cycles of one SM. Assumed: all computing instructions share one subsystem, so that their λ add up
-# (as analysis Eq. 43); memory overlaps with it fully, all latencies are hidden. Left out, since no paper at
-# hand prints it: the efficiencies and the quadrants by which they draw a kernel. `roofline` keeps the
-# subsystems apart instead.
-
-
-def mix_cycles(alpha: Mapping[str, float], lambda_: Mapping[str, float]) -> float:
-    """Σ_c α_c · λ_c: the cycles of a mix on one subsystem."""
-    return sum(count * lambda_[name] for name, count in alpha.items())
-
-
-def wpc_mix(computation: float, memory: float) -> float:
-    """1 / max(Σ α_c λ_c, α_mem λ_mem)."""
-    return 1 / max(computation, memory)
-
-
-@register("roofline_mix")
-class RooflineMix:
-    """One computing subsystem that all types of instructions share, and memory."""
-
-    name = "roofline_mix"
-    summary = "roofline over the instruction mix: computations share one subsystem (Konstantinidis, Cotronis 2015)"
-
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        inputs = inputs_of(workload)
-        computation = inputs.mixed_cycles
-        memory = inputs.memory.count * inputs.memory.lambda_
-        if not computation and not memory:
-            raise NotApplicable("no instruction uses any throughput")
-        rate = wpc_mix(computation, memory)
-        bound = "memory" if memory > computation else "computation"
-        return predict_runs(self.name, workload, occupancies, lambda warps: Run(warps / rate, bound))

@@ -1,4 +1,4 @@
-"""The Roofline model, for any number of subsystems.
+"""The Roofline model, for any number of subsystems, and over a mix of instructions.
 
 Lemeire, Cornelis and Konstantinidis, "Analysis of the analytical performance models for GPUs and
 extracting the underlying Pipeline model", §2.1, Eq. 1, after Williams et al. (2009), extended to
@@ -17,24 +17,15 @@ from collections.abc import Mapping, Sequence
 
 from ..pipeline.blocks import share_of
 from ..workload.cost import CostedWorkload
-from .base import CurvePoint, Prediction, register
-from .throughput import Demand, demand, resident_blocks, share_cycles
+from .base import CurvePoint, NotApplicable, Prediction, register
+from .cycles_per_run import Run, Runs, run_model
+from .inputs import inputs_of
+from .throughput import demand, resident_blocks, share_cycles
 
 
 def ipc_roof(ipc_comp: float, bw: float, ci: float) -> float:
     """IPC_app^roof = min(IPC_comp, BW · CI), Eq. 1: two subsystems, CI computations per memory access."""
     return min(ipc_comp, bw * ci)
-
-
-def wpc_roof(sum_lambda: Mapping[str, float]) -> float:
-    """WPC_roof: the inverse of the largest Σλ per warp."""
-    longest = max(sum_lambda.values(), default=0.0)
-    return 1.0 / longest if longest > 0 else float("inf")
-
-
-def utilization_at(needs: Demand, warps_per_cycle: float) -> dict[str, float]:
-    """The fraction of the time that each subsystem is busy at a given WPC."""
-    return {name: min(1.0, cost * warps_per_cycle) for name, cost in needs.cycles.items()}
 
 
 @register("roofline")
@@ -68,3 +59,45 @@ class Roofline:
             utilization={name: busy / cycles if cycles else 0.0 for name, busy in headroom.items()},
             headroom=headroom,
         )
+
+
+# The Roofline over a mix of instructions of different throughputs.
+#
+# Konstantinidis and Cotronis, "A practical performance model for compute and memory bound GPU kernels" (PDP
+# 2015) and "A quantitative roofline model for GPU kernel performance estimation" (JPDC 2017), as Lemeire,
+# Cornelis and Konstantinidis, "Analysis of the analytical performance models for GPUs", §2.1 extend Eq. 1
+# by them: a mix of instruction types with different throughputs. As warps per cycle, with α_c instructions
+# of type c:
+#
+#     WPC = 1 / max(Σ_c α_c · λ_c, α_mem · λ_mem)
+#
+# Units: cycles of one SM. Assumed: all computing instructions share one subsystem, so that their λ add up
+# (as analysis Eq. 43); memory overlaps with it fully, all latencies are hidden. Left out, since no paper at
+# hand prints it: the efficiencies and the quadrants by which they draw a kernel. `roofline` keeps the
+# subsystems apart instead.
+
+
+def mix_cycles(alpha: Mapping[str, float], lambda_: Mapping[str, float]) -> float:
+    """Σ_c α_c · λ_c: the cycles of a mix on one subsystem."""
+    return sum(count * lambda_[name] for name, count in alpha.items())
+
+
+def wpc_mix(computation: float, memory: float) -> float:
+    """1 / max(Σ α_c λ_c, α_mem λ_mem)."""
+    return 1 / max(computation, memory)
+
+
+@run_model(
+    "roofline_mix",
+    "roofline over the instruction mix: computations share one subsystem (Konstantinidis, Cotronis 2015)",
+)
+def roofline_mix(workload: CostedWorkload) -> Runs:
+    """One computing subsystem that all types of instructions share, and memory."""
+    inputs = inputs_of(workload)
+    computation = inputs.mixed_cycles
+    memory = inputs.memory.count * inputs.memory.lambda_
+    if not computation and not memory:
+        raise NotApplicable("no instruction uses any throughput")
+    rate = wpc_mix(computation, memory)
+    bound = "memory" if memory > computation else "computation"
+    return Runs(lambda warps: Run(warps / rate, bound))

@@ -110,6 +110,11 @@ def share_cycles(workload: CostedWorkload, needs: Demand, share: Share) -> dict[
     return {name: full * cost + rest * needs.tail[name] for name, cost in needs.cycles.items()}
 
 
+def utilization_at(needs: Demand, warps_per_cycle: float) -> dict[str, float]:
+    """The fraction of the time that each subsystem is busy at a given WPC."""
+    return {name: min(1.0, cost * warps_per_cycle) for name, cost in needs.cycles.items()}
+
+
 def resident_blocks(workload: CostedWorkload, occupancy_warps: int) -> int:
     """Blocks per SM at an occupancy in warps. Raises UsageError unless it is a whole number of blocks."""
     blocks, rest = divmod(occupancy_warps, workload.warps_per_block)

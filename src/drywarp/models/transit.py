@@ -19,11 +19,11 @@ count as one subsystem. Barriers count as none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ..workload.cost import CostedWorkload
-from .base import NotApplicable, Prediction, register
-from .cycles_per_run import Run, predict_runs
+from .base import NotApplicable
+from .cycles_per_run import Run, Runs, run_model
 from .inputs import inputs_of
 
 
@@ -66,25 +66,19 @@ def wpc_transit(
     return min(wpc_of(k, alpha_mem, *mem), wpc_of(omega - k, alpha_comp, *comp))
 
 
-@register("transit")
-class Transit:
+@run_model("transit", "warps split between computing and memory; Volkov's model without ILP (Li et al. 2015)")
+def transit(workload: CostedWorkload) -> Runs:
     """Where the demand of computing warps meets what memory supplies."""
+    inputs = inputs_of(workload)
+    comp, mem = inputs.computation, inputs.memory
+    alone = comp.count * comp.latency + mem.count * mem.latency
+    if not alone:
+        raise NotApplicable("no instruction has a latency, so no warp is ever computing or waiting")
+    busy = {"computation": comp.count * comp.lambda_, "memory": mem.count * mem.lambda_}
+    busiest = max(busy, key=lambda name: busy[name])
 
-    name = "transit"
-    summary = "warps split between computing and memory; Volkov's model without ILP (Li et al. 2015)"
+    def run_of(warps: int) -> Run:
+        rate = wpc_transit(warps, comp.count, (comp.lambda_, comp.latency), mem.count, (mem.lambda_, mem.latency))
+        return Run(warps / rate, "latency" if warps * busy[busiest] < alone else busiest)
 
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        inputs = inputs_of(workload)
-        comp, mem = inputs.computation, inputs.memory
-        alone = comp.count * comp.latency + mem.count * mem.latency
-        if not alone:
-            raise NotApplicable("no instruction has a latency, so no warp is ever computing or waiting")
-        busy = {"computation": comp.count * comp.lambda_, "memory": mem.count * mem.lambda_}
-        busiest = max(busy, key=lambda name: busy[name])
-
-        def run_of(warps: int) -> Run:
-            rate = wpc_transit(warps, comp.count, (comp.lambda_, comp.latency), mem.count, (mem.lambda_, mem.latency))
-            return Run(warps / rate, "latency" if warps * busy[busiest] < alone else busiest)
-
-        return predict_runs(self.name, workload, occupancies, run_of, (f"Λ_app {alone:.6g} cycles, without ILP",))
+    return Runs(run_of, (f"Λ_app {alone:.6g} cycles, without ILP",))

@@ -24,8 +24,7 @@ from ..pipeline.extrapolate import LAUNCH_BUDGET, simulate
 from ..pipeline.simulate import Program
 from ..workload.cost import TICKS_PER_CYCLE, BlockType, CostedNode, CostedWorkload, Level
 from .base import CurvePoint, Prediction, register
-from .roofline import utilization_at
-from .throughput import demand, resident_blocks, share_cycles
+from .throughput import demand, resident_blocks, share_cycles, utilization_at
 
 
 def wpc_volkov(occupancy: float, latency_app: float, roof: float) -> float:

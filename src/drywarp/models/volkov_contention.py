@@ -20,15 +20,15 @@ For a workload in general Λ_app is the latency bound of `volkov` with Λ of eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 
 from ..workload.cost import CostedPath, CostedWorkload, to_ticks
-from .base import NotApplicable, Prediction, register
-from .cycles_per_run import Run, predict_runs
+from .base import NotApplicable
+from .cycles_per_run import Run, Runs, run_model
 from .inputs import ModelInputs, inputs_of
 from .inputs_parts import kind_of
 from .needed_occupancy import Mix
@@ -120,30 +120,24 @@ def needed_occupancy(mix: Mix, contention: Contention, alpha: float, share: floa
     return max(1.0, x * (contention.latency(x) + alpha * mix.alu_lat))
 
 
-@register("volkov_contention")
-class VolkovContention:
+@run_model("volkov_contention", "Volkov's bounds with a memory latency that grows with the load (Volkov 6.4-6.5)")
+def volkov_under_load(workload: CostedWorkload) -> Runs:
     """Volkov's bounds with memory latency under load."""
+    given = inputs_of(workload)
+    contention = _per_warp(given)
+    latency_app = _latency_over_load(workload, contention, given.roof)
 
-    name = "volkov_contention"
-    summary = "Volkov's bounds with a memory latency that grows with the load (Volkov 6.4-6.5)"
+    def latency(x: float) -> float:
+        return latency_app(contention.latency(x))
 
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        given = inputs_of(workload)
-        contention = _per_warp(given)
-        latency_app = _latency_over_load(workload, contention, given.roof)
+    def run_of(occupancy: int) -> Run:
+        x = solve(occupancy, latency, min(given.roof, contention.limit))
+        if x < given.roof:
+            return Run(occupancy / x, "latency")
+        memory = given.memory.count * given.memory.lambda_ * given.roof
+        return Run(occupancy / x, "memory" if memory > 1 - 1e-9 else "computation")
 
-        def latency(x: float) -> float:
-            return latency_app(contention.latency(x))
-
-        def run_of(occupancy: int) -> Run:
-            x = solve(occupancy, latency, min(given.roof, contention.limit))
-            if x < given.roof:
-                return Run(occupancy / x, "latency")
-            memory = given.memory.count * given.memory.lambda_ * given.roof
-            return Run(occupancy / x, "memory" if memory > 1 - 1e-9 else "computation")
-
-        return predict_runs(self.name, workload, occupancies, run_of)
+    return Runs(run_of)
 
 
 def _per_warp(given: ModelInputs) -> Contention:

@@ -31,8 +31,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..workload.cost import CostedWorkload
-from .base import NotApplicable, Prediction, register
-from .cycles_per_run import Run, predict_runs
+from .base import NotApplicable
+from .cycles_per_run import Run, Runs, run_model
 from .inputs import ModelInputs, WorkNode, inputs_of, roof_side
 
 # Reducing a work-flow graph whose arcs have weights: the longest way through it.
@@ -199,24 +199,18 @@ def what_bounds(inputs: ModelInputs, graph: Sequence[WorkNode], arcs: Arcs, cycl
     return "memory" if inputs.memory.count * inputs.memory.lambda_ > computing else "computation"
 
 
-@register("wfg")
-class WorkFlowGraph:
+@run_model("wfg", "latencies on the arcs of a work-flow graph, as published (Baghsorkhi et al. 2010)")
+def wfg(workload: CostedWorkload) -> Runs:
     """Eqs. 30 to 36 with both errors that the analysis finds."""
+    inputs = inputs_of(workload)
+    graph, lambda_instr = graph_of(inputs), issue_lambda(inputs)
 
-    name = "wfg"
-    summary = "latencies on the arcs of a work-flow graph, as published (Baghsorkhi et al. 2010)"
+    def run_of(warps: int) -> Run:
+        arcs = arcs_of(graph, warps, inputs.memory.lambda_, lambda_instr)
+        cycles = cycles_per_warp(graph, arcs)
+        return Run(cycles * warps, what_bounds(inputs, graph, arcs, cycles))
 
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        inputs = inputs_of(workload)
-        graph, lambda_instr = graph_of(inputs), issue_lambda(inputs)
-
-        def run_of(warps: int) -> Run:
-            arcs = arcs_of(graph, warps, inputs.memory.lambda_, lambda_instr)
-            cycles = cycles_per_warp(graph, arcs)
-            return Run(cycles * warps, what_bounds(inputs, graph, arcs, cycles))
-
-        return predict_runs(self.name, workload, occupancies, run_of)
+    return Runs(run_of)
 
 
 # The WFG model without its two errors.
@@ -230,11 +224,6 @@ class WorkFlowGraph:
 # exposed latency counts once for all warps, and computations that hide each other's latency hide no memory latency as
 # well. Assumed: memory transactions depend on the computations before them. Since the model has one computing subsystem
 # and no issue limit, its rate is capped at the roof (Eq. 1). All else is as in `wfg`.
-
-
-def latency_exposed_once(latency_mem: float, warps: float, nbc: float) -> float:
-    """Λ_exposed with the first error corrected, Eq. 41."""
-    return (latency_mem - (warps - 1) * nbc) / warps
 
 
 def latency_exposed_corrected(latency_mem: float, warps: float, nbc: float, preceding: float) -> float:
@@ -256,23 +245,17 @@ def corrected_arcs(graph: Sequence[WorkNode], warps: float, lambda_mem: float) -
     return Arcs(published.transitions, tuple(exposed))
 
 
-@register("wfg_corrected")
-class WorkFlowGraphCorrected:
+@run_model("wfg_corrected", "the work-flow graph model with its two errors corrected (analysis §§2.4.3-2.4.4)")
+def wfg_corrected(workload: CostedWorkload) -> Runs:
     """Eq. 42 and λ_mem^instr = 0, never above the roof."""
+    inputs = inputs_of(workload)
+    graph = graph_of(inputs)
 
-    name = "wfg_corrected"
-    summary = "the work-flow graph model with its two errors corrected (analysis §§2.4.3-2.4.4)"
+    def run_of(warps: int) -> Run:
+        arcs = corrected_arcs(graph, warps, inputs.memory.lambda_)
+        cycles = cycles_per_warp(graph, arcs)
+        if cycles * inputs.roof < 1:
+            return Run(warps / inputs.roof, roof_side(inputs))
+        return Run(cycles * warps, what_bounds(inputs, graph, arcs, cycles))
 
-    def predict(self, workload: CostedWorkload, occupancies: Sequence[int]) -> Prediction:
-        """Predict `workload`, and the curve at `occupancies`."""
-        inputs = inputs_of(workload)
-        graph = graph_of(inputs)
-
-        def run_of(warps: int) -> Run:
-            arcs = corrected_arcs(graph, warps, inputs.memory.lambda_)
-            cycles = cycles_per_warp(graph, arcs)
-            if cycles * inputs.roof < 1:
-                return Run(warps / inputs.roof, roof_side(inputs))
-            return Run(cycles * warps, what_bounds(inputs, graph, arcs, cycles))
-
-        return predict_runs(self.name, workload, occupancies, run_of)
+    return Runs(run_of)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from .blocks import Share, share_of
 from .extrapolate import CURVE_BUDGET, LAUNCH_BUDGET, simulate
 from .occupancy import TRACE_POINTS, OccupancyTrace, occupancy_trace, trace_of
-from .reasons import REASONS
-from .result import POLICIES, PROFILE_COLUMNS, ExecutionProfile, Policy, SimulationResult, policy_named
+from .reasons import POLICIES, REASONS, Policy, policy_named
+from .result import PROFILE_COLUMNS, ExecutionProfile, SimulationResult
 
 __all__ = [
     "CURVE_BUDGET",

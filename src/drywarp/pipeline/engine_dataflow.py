@@ -16,7 +16,8 @@ from ..errors import UsageError
 from ..workload.cost import CostedWorkload
 from .columns import DATAFLOW_COLUMNS
 from .program import Tables
-from .result import Policy, Ticks
+from .reasons import Policy
+from .result import Ticks
 from .state import MACHINE, State
 
 _OF_WARPS = ("age", "todo", "warps", "missing", "reasons", "ready", "listed", "written")

@@ -9,38 +9,11 @@ import numpy as np
 from ..core.library import Function, record
 from ..errors import UsageError
 from ..workload.cost import CostedWorkload
-from .columns import (
-    AFTER,
-    AGO,
-    AWAITED,
-    COUNTED,
-    DONE,
-    DONE_ALL,
-    FULL,
-    FULL_LEFT,
-    IN_ORDER_COLUMNS,
-    ISSUED,
-    LEVEL,
-    LIMIT,
-    MOST_BITS,
-    MUTE,
-    NEVER,
-    NEXT_BLOCK,
-    NO_ROWS,
-    NOTICED,
-    NOW,
-    PATIENCE,
-    PHASE_STATE_COLUMNS,
-    PLACE,
-    SEQUENCE,
-    SKIPPED,
-    STOPPED,
-    TOTAL,
-    WAITING_COLUMNS,
-    WORDS,
-)
+from . import columns as col
+from .columns import NEVER
 from .program import Tables
-from .result import Mark, Policy, Recurrence, Ticks
+from .reasons import Policy
+from .result import Mark, Recurrence, Ticks
 from .state import MACHINE, State, Steady
 
 ANY = 1 << 62
@@ -69,7 +42,7 @@ class InOrder:
     def __init__(self, workload: CostedWorkload, tables: Tables, kinds: Ticks, policy: Policy, state: State) -> None:
         self.workload, self.tables, self.kinds, self.policy, self.state = workload, tables, kinds, policy, state
         warps = len(state.slots) * workload.warps_per_block
-        self.warps = np.full((warps, IN_ORDER_COLUMNS), -1, dtype=np.int64)
+        self.warps = np.full((warps, col.IN_ORDER_COLUMNS), -1, dtype=np.int64)
         self.ready = np.full_like(state.rank, NEVER)
         self.resource = np.zeros_like(state.rank)
         self.age = np.zeros(warps, dtype=np.int64)
@@ -77,14 +50,14 @@ class InOrder:
         self.todo = np.zeros(workload.warps_per_block, dtype=np.int64)
         self.slot_ready = np.zeros((warps, tables.slots), dtype=np.int64)
         self.slot_reason = np.zeros((warps, tables.slots), dtype=np.int64)
-        self.phase_states = np.zeros((warps, PHASE_STATE_COLUMNS), dtype=np.int64)
+        self.phase_states = np.zeros((warps, col.PHASE_STATE_COLUMNS), dtype=np.int64)
         self.phases = np.zeros((len(state.slots), tables.needed.shape[1], 2), dtype=np.int64)
         described = warps * (6 + tables.slots + tables.depth) + state.words if len(state.watch) else 0
         self.words = np.zeros(described, dtype=np.int64)
         partitions = len(state.rank)
-        self.waiting = np.zeros((partitions, WAITING_COLUMNS), dtype=np.int64)
+        self.waiting = np.zeros((partitions, col.WAITING_COLUMNS), dtype=np.int64)
         self.users = np.zeros((partitions, len(state.free)), dtype=np.uint64)
-        self.due, self.at_place, self.needs = np.zeros((3, partitions, MOST_BITS), dtype=np.int64)
+        self.due, self.at_place, self.needs = np.zeros((3, partitions, col.MOST_BITS), dtype=np.int64)
         self.places = np.zeros(warps, dtype=np.int64)
 
     def run(self) -> int:
@@ -127,13 +100,13 @@ class InOrder:
         if not np.isin(moved // self.workload.warps_per_block, same).all():
             return 0
         depth = iterations.argmax(axis=1)
-        left = self.tables.trips[self.warps[moved, PLACE], depth] - 1 - self.counters[moved, depth]
+        left = self.tables.trips[self.warps[moved, col.PLACE], depth] - 1 - self.counters[moved, depth]
         return int((left // iterations.max(axis=1)).min())
 
     def advance(self, before: Ticks, times: int, ticks: int) -> None:
         """Advance by this many periods since the counters were `before`, `ticks` later."""
         self.counters += times * (self.counters - before)
-        self.warps[:, [DONE, AFTER, COUNTED]] += ticks
+        self.warps[:, [col.DONE, col.AFTER, col.COUNTED]] += ticks
         self.ready[self.ready < NEVER] += ticks
         self.slot_ready += ticks
 
@@ -188,55 +161,55 @@ class Runner:
         """Whether the end was reached."""
         while True:
             code = self.engine.run()
-            if code == NO_ROWS:
+            if code == col.NO_ROWS:
                 self.state.make_rows()
-            elif code == NOTICED:
-                self._noticed(int(self.state.clock[LEVEL]))
-            elif code == STOPPED and self.state.clock[ISSUED] < self.limit:
+            elif code == col.NOTICED:
+                self._noticed(int(self.state.clock[col.LEVEL]))
+            elif code == col.STOPPED and self.state.clock[col.ISSUED] < self.limit:
                 self._mark()
             else:
-                return bool(code == DONE_ALL)
+                return bool(code == col.DONE_ALL)
 
     def _mark(self) -> None:
         """Record the progress of the run."""
         state = self.state
-        issued = int(state.clock[ISSUED])
-        now = int(state.clock[NOW])
+        issued = int(state.clock[col.ISSUED])
+        now = int(state.clock[col.NOW])
         state.marks.append(Mark(issued + state.jumped, now, state.busy_until(now), state.stalls.copy()))
-        state.clock[LIMIT] = min(self.limit, issued + self.mark)
+        state.clock[col.LIMIT] = min(self.limit, issued + self.mark)
 
     def _noticed(self, level: int) -> None:
         watch, state = self.state.watch[level], self.state
         before = self.moments.get(level)
-        if before is None or before.key != watch[AWAITED]:
-            self.moments[level] = self._moment(int(watch[AWAITED]))
-            watch[PATIENCE] = 2 * watch[AGO] + 2
+        if before is None or before.key != watch[col.AWAITED]:
+            self.moments[level] = self._moment(int(watch[col.AWAITED]))
+            watch[col.PATIENCE] = 2 * watch[col.AGO] + 2
             return
-        period = int(state.clock[ISSUED]) + state.jumped - before.issued
-        same = np.flatnonzero((before.sequence == state.slots[:, SEQUENCE]) & (before.sequence >= 0))
+        period = int(state.clock[col.ISSUED]) + state.jumped - before.issued
+        same = np.flatnonzero((before.sequence == state.slots[:, col.SEQUENCE]) & (before.sequence >= 0))
         times = self._periods(before, same)
         del self.moments[level]
-        watch[AWAITED] = 0
+        watch[col.AWAITED] = 0
         if times * period >= max(1, self.least_gain):
             self._jump(before, times)
             self.failed[level] = 0
         else:
             self.failed[level] = self.failed.get(level, 0) + 1
         # The rest of this steady state is shorter than a period; if none was usable, wait longer each time.
-        since = int(state.clock[ISSUED]) - before.simulated
-        watch[MUTE] = state.clock[ISSUED] + (since << min(MOST_PATIENCE, self.failed[level]))
+        since = int(state.clock[col.ISSUED]) - before.simulated
+        watch[col.MUTE] = state.clock[col.ISSUED] + (since << min(MOST_PATIENCE, self.failed[level]))
 
     def _moment(self, key: int) -> Moment:
         state = self.state
         clock = state.clock
         return Moment(
-            tick=int(clock[NOW]),
+            tick=int(clock[col.NOW]),
             key=key,
-            issued=int(clock[ISSUED]) + state.jumped,
-            simulated=int(clock[ISSUED]),
-            next_block=int(clock[NEXT_BLOCK]),
-            words=self.engine.words[: clock[WORDS]].copy(),
-            sequence=state.slots[:, SEQUENCE].copy(),
+            issued=int(clock[col.ISSUED]) + state.jumped,
+            simulated=int(clock[col.ISSUED]),
+            next_block=int(clock[col.NEXT_BLOCK]),
+            words=self.engine.words[: clock[col.WORDS]].copy(),
+            sequence=state.slots[:, col.SEQUENCE].copy(),
             stalls=state.stalls.copy(),
             busy=state.busy.copy(),
             running=self._running(),
@@ -245,7 +218,7 @@ class Runner:
 
     def _running(self) -> Ticks:
         state = self.state
-        blocks = state.slots[state.slots[:, SEQUENCE] >= 0, SEQUENCE]
+        blocks = state.slots[state.slots[:, col.SEQUENCE] >= 0, col.SEQUENCE]
         warps = (blocks[:, None] * state.per_block + np.arange(state.per_block)).ravel()
         running: Ticks = warps[state.warp_ends[warps] < 0]
         return running
@@ -254,17 +227,17 @@ class Runner:
         """The number of periods to jump."""
         state = self.state
         clock = state.clock
-        if not np.array_equal(before.words, self.engine.words[: clock[WORDS]]):
+        if not np.array_equal(before.words, self.engine.words[: clock[col.WORDS]]):
             return 0
         times = self.engine.periods(before.counters, same)
-        launched = int(clock[NEXT_BLOCK]) - before.next_block
+        launched = int(clock[col.NEXT_BLOCK]) - before.next_block
         if launched and times:
-            waiting = int(clock[TOTAL] - clock[NEXT_BLOCK])
-            if before.next_block < clock[FULL]:  # one full block is to be left: the tail does not begin
-                waiting = int(clock[FULL] - clock[NEXT_BLOCK]) - 1
+            waiting = int(clock[col.TOTAL] - clock[col.NEXT_BLOCK])
+            if before.next_block < clock[col.FULL]:  # one full block is to be left: the tail does not begin
+                waiting = int(clock[col.FULL] - clock[col.NEXT_BLOCK]) - 1
             times = min(times, max(0, waiting) // launched)
             if len(self.kinds) > 1:
-                first = before.next_block + int(clock[SKIPPED])
+                first = before.next_block + int(clock[col.SKIPPED])
                 there = self.kinds[first : first + times * launched]
                 differ = np.flatnonzero(there != self.kinds[first + launched :][: len(there)])
                 times = min(times, int(differ[0]) // launched if len(differ) else times)
@@ -273,25 +246,25 @@ class Runner:
     def _jump(self, before: Moment, times: int) -> None:
         state = self.state
         clock = state.clock
-        period = int(clock[NOW]) - before.tick
-        if int(clock[NOW]) + times * period >= NEVER:
+        period = int(clock[col.NOW]) - before.tick
+        if int(clock[col.NOW]) + times * period >= NEVER:
             raise UsageError(f"the simulated time exceeds the range of {NEVER} ticks; check the latencies")
-        launched = int(clock[NEXT_BLOCK]) - before.next_block
+        launched = int(clock[col.NEXT_BLOCK]) - before.next_block
         if launched:
-            first, end = before.next_block, int(clock[NEXT_BLOCK])
+            first, end = before.next_block, int(clock[col.NEXT_BLOCK])
             started = np.arange(first * state.per_block, end * state.per_block)
             running = self._running()
             ended = np.setdiff1d(np.concatenate([before.running, started]), running, assume_unique=True)
             blocks = np.arange(first, end)
-            state.recurrences.append(Recurrence(times, period, int(clock[NOW]), blocks, ended, running))
-            if before.next_block < clock[FULL]:
-                clock[[FULL, FULL_LEFT]] -= times * launched
-            clock[TOTAL] -= times * launched
-            clock[SKIPPED] += times * launched
+            state.recurrences.append(Recurrence(times, period, int(clock[col.NOW]), blocks, ended, running))
+            if before.next_block < clock[col.FULL]:
+                clock[[col.FULL, col.FULL_LEFT]] -= times * launched
+            clock[col.TOTAL] -= times * launched
+            clock[col.SKIPPED] += times * launched
             # Other copied moments include blocks that are now skipped.
             self.moments.clear()
             state.forget()
-        state.jumped += times * (int(clock[ISSUED]) + state.jumped - before.issued)
+        state.jumped += times * (int(clock[col.ISSUED]) + state.jumped - before.issued)
         state.stalls += times * (state.stalls - before.stalls)
         state.busy += times * (state.busy - before.busy)
         self.engine.advance(before.counters, times, times * period)

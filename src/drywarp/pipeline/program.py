@@ -15,22 +15,7 @@ import numpy as np
 
 from ..errors import UsageError
 from ..workload.cost import SYNC_AWAITS, CostedNode, CostedPath, CostedWorkload, Item, Repeat
-from .columns import (
-    ISSUE_TICKS,
-    LEVEL_COLUMNS,
-    LEVEL_LAMBDA,
-    LEVEL_PER_PARTITION,
-    LEVEL_QUEUES,
-    LEVEL_RESOURCE,
-    LEVEL_TAIL,
-    LOOP_COLUMNS,
-    LOOP_OUTER,
-    LOOP_START,
-    NODE_COLUMNS,
-    PER_PARTITION,
-    RESOURCE,
-    RIVAL,
-)
+from . import columns as col
 from .reasons import REASONS, await_reason, busy_reason, dependent_reason
 from .result import Ticks
 
@@ -105,11 +90,11 @@ def flatten(workload: CostedWorkload, long_loop: int = 8) -> Tables:
     depth = max(map(len, places.nests), default=0)
     return Tables(
         resources=len(workload.subsystems) + any(node.queued for path in workload.paths for node in path.nodes),
-        nodes=_table(rows, NODE_COLUMNS)[np.array(which, dtype=np.int64)],
+        nodes=_table(rows, col.NODE_COLUMNS)[np.array(which, dtype=np.int64)],
         waits=np.array(waits, dtype=np.int64),
-        levels=_table(levels, LEVEL_COLUMNS),
+        levels=_table(levels, col.LEVEL_COLUMNS),
         positions=places.positions(),
-        loops=_table(places.loops, LOOP_COLUMNS),
+        loops=_table(places.loops, col.LOOP_COLUMNS),
         nest=places.nest(depth, 0),
         trips=places.nest(depth, 1),
         path_from=np.array(path_from, dtype=np.int64),
@@ -272,9 +257,9 @@ class _Places:
         if inner < 0:
             self._closes[self.count - 1] = len(loops) - 1
             return
-        while loops[inner][LOOP_OUTER] >= 0:
-            inner = loops[inner][LOOP_OUTER]
-        loops[inner][LOOP_OUTER] = len(loops) - 1
+        while loops[inner][col.LOOP_OUTER] >= 0:
+            inner = loops[inner][col.LOOP_OUTER]
+        loops[inner][col.LOOP_OUTER] = len(loops) - 1
 
 
 # Some paths, each alone on its own machine.
@@ -290,14 +275,14 @@ def alone(tables: Tables, workload: CostedWorkload, paths: Sequence[int]) -> Tab
     nodes, places = (_slices(bounds, paths) for bounds in (node_from, tables.path_from))
     loops = [_loops_of(tables, int(tables.path_from[path]), int(tables.path_from[path + 1])) for path in paths]
     rows = tables.nodes[nodes]
-    rows[:, RESOURCE] = rows[:, RESOURCE] // workload.partitions * len(paths)
-    rows[:, RIVAL] = np.where(rows[:, RIVAL] < 0, -1, rows[:, RIVAL] // workload.partitions * len(paths))
-    rows[:, PER_PARTITION] = 1
-    rows[:, ISSUE_TICKS] = 0
+    rows[:, col.RESOURCE] = rows[:, col.RESOURCE] // workload.partitions * len(paths)
+    rows[:, col.RIVAL] = np.where(rows[:, col.RIVAL] < 0, -1, rows[:, col.RIVAL] // workload.partitions * len(paths))
+    rows[:, col.PER_PARTITION] = 1
+    rows[:, col.ISSUE_TICKS] = 0
     levels = tables.levels.copy()
-    levels[:, LEVEL_RESOURCE] = levels[:, LEVEL_RESOURCE] // workload.partitions * len(paths)
-    levels[:, [LEVEL_LAMBDA, LEVEL_TAIL]] = 0
-    levels[:, [LEVEL_PER_PARTITION, LEVEL_QUEUES]] = 1
+    levels[:, col.LEVEL_RESOURCE] = levels[:, col.LEVEL_RESOURCE] // workload.partitions * len(paths)
+    levels[:, [col.LEVEL_LAMBDA, col.LEVEL_TAIL]] = 0
+    levels[:, [col.LEVEL_PER_PARTITION, col.LEVEL_QUEUES]] = 1
     positions, trips = tables.positions[places], tables.trips[places]
     kept = tables.loops[np.concatenate(loops)]
     node_at = place_at = loop_at = 0
@@ -309,8 +294,8 @@ def alone(tables: Tables, workload: CostedWorkload, paths: Sequence[int]) -> Tab
         if len(held):
             first = int(held[0])
             own[own[:, 1] >= 0, 1] += loop_at - first
-            ends[ends[:, LOOP_OUTER] >= 0, LOOP_OUTER] += loop_at - first
-            ends[:, LOOP_START] += place_at - int(tables.path_from[path])
+            ends[ends[:, col.LOOP_OUTER] >= 0, col.LOOP_OUTER] += loop_at - first
+            ends[:, col.LOOP_START] += place_at - int(tables.path_from[path])
         count = int(node_from[path + 1] - node_from[path])
         names += [(number, index) for index in range(count)]
         node_at, place_at, loop_at = node_at + count, place_at + length, loop_at + len(held)
@@ -350,5 +335,5 @@ def _slices(bounds: Ticks, paths: Sequence[int]) -> Ticks:
 
 def _loops_of(tables: Tables, first: int, last: int) -> Ticks:
     """The loops of the places from `first` up to `last`: they are contiguous."""
-    starts = tables.loops[:, LOOP_START]
+    starts = tables.loops[:, col.LOOP_START]
     return np.flatnonzero((starts >= first) & (starts < last)).astype(np.int64)

@@ -30,6 +30,10 @@ subsystem never waits for it: its consumers wait for its result.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from ..errors import UsageError
+
 REASONS = (
     "selected",
     "not_selected",
@@ -97,3 +101,44 @@ def busy_reason(class_: str) -> str:
 
 def _is_mio(class_: str) -> bool:
     return class_.startswith(_MIO) or class_ in _MIO_EXACT
+
+
+# The scheduler policies: which of the ready warps issues.
+#
+# Every policy is a priority among the warps of one partition, so it is stored as data that the core reads; a new
+# policy of this kind is one entry here and needs no recompilation.
+
+
+ROTATION, OLDEST, YOUNGEST = 0, 1, -1
+"""Orders of warps: starting after the warp slot that issued last; by launch, in either direction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A priority: the first warp in `order` issues; with `greedy`, the warp that issued last does if it can."""
+
+    name: str
+    summary: str
+    order: int
+    greedy: bool = False
+
+
+POLICIES: dict[str, Policy] = {
+    policy.name: policy
+    for policy in (
+        Policy("loose_round_robin", "the next warp slot after the one that issued last", ROTATION),
+        Policy("greedy_then_round_robin", "the warp that issued last, else the slot after its", ROTATION, greedy=True),
+        Policy("greedy_then_oldest", "the warp that issued last, else the one launched first", OLDEST, greedy=True),
+        Policy("oldest_first", "the warp launched first", OLDEST),
+        Policy("greedy_then_youngest", "the warp that issued last, else the one launched last", YOUNGEST, greedy=True),
+    )
+}
+"""All known policies by name."""
+
+
+def policy_named(name: str) -> Policy:
+    """The policy of that name. Raises UsageError listing the known ones."""
+    try:
+        return POLICIES[name]
+    except KeyError:
+        raise UsageError(f"unknown scheduler policy {name!r}; known: {', '.join(POLICIES)}") from None

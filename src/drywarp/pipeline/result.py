@@ -1,8 +1,4 @@
-"""The results of a simulation, and the scheduler policies: which of the ready warps issues.
-
-Every policy is a priority among the warps of one partition, so it is stored as data that the core reads; a new
-policy of this kind is one entry here and needs no recompilation.
-"""
+"""The results of a simulation."""
 
 from __future__ import annotations
 
@@ -11,46 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UsageError
 from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
 from .reasons import REASONS
-
-ROTATION, OLDEST, YOUNGEST = 0, 1, -1
-"""Orders of warps: starting after the warp slot that issued last; by launch, in either direction."""
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """A priority: the first warp in `order` issues; with `greedy`, the warp that issued last does if it can."""
-
-    name: str
-    summary: str
-    order: int
-    greedy: bool = False
-
-
-POLICIES: dict[str, Policy] = {
-    policy.name: policy
-    for policy in (
-        Policy("loose_round_robin", "the next warp slot after the one that issued last", ROTATION),
-        Policy("greedy_then_round_robin", "the warp that issued last, else the slot after its", ROTATION, greedy=True),
-        Policy("greedy_then_oldest", "the warp that issued last, else the one launched first", OLDEST, greedy=True),
-        Policy("oldest_first", "the warp launched first", OLDEST),
-        Policy("greedy_then_youngest", "the warp that issued last, else the one launched last", YOUNGEST, greedy=True),
-    )
-}
-"""All known policies by name."""
-
-
-def policy_named(name: str) -> Policy:
-    """The policy of that name. Raises UsageError listing the known ones."""
-    try:
-        return POLICIES[name]
-    except KeyError:
-        raise UsageError(f"unknown scheduler policy {name!r}; known: {', '.join(POLICIES)}") from None
-
-
-# The results of a simulation.
 
 Ticks = npt.NDArray[np.int64]
 

@@ -16,7 +16,8 @@ from .columns import BLOCK_SLOT, ISSUED, LAUNCHED, LIMIT, NEVER, NEXT_BLOCK, NO_
 from .engine_dataflow import Dataflow, Graph, check_size, unroll_paths
 from .engine_inorder import InOrder, Runner
 from .program import alone, flatten
-from .result import ExecutionProfile, Recurrence, SimulationResult, Ticks, policy_named
+from .reasons import policy_named
+from .result import ExecutionProfile, Recurrence, SimulationResult, Ticks
 from .state import State, Steady
 
 LARGEST_PROFILE = 20_000_000

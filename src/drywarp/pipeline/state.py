@@ -9,46 +9,12 @@ import numpy as np
 
 from ..errors import UsageError
 from ..workload.cost import CostedWorkload
+from . import columns as col
 from .blocks import Share
-from .columns import (
-    AWAITED,
-    BLOCK_COLUMNS,
-    CANDIDATE,
-    CLOCK_COLUMNS,
-    ENDS,
-    EVEN_FREE,
-    FULL,
-    FULL_END,
-    FULL_LEFT,
-    GREEDY,
-    ISSUE_TICKS,
-    LAST,
-    LAST_ARRIVAL,
-    LIMIT,
-    NEVER,
-    NEXT,
-    NEXT_ROOM,
-    NOT_SOONER,
-    NOW,
-    ODD_FREE,
-    OTHERS,
-    PARTITION_COLUMNS,
-    PRIORITY_BITS,
-    ROOM,
-    SEQUENCE,
-    SERVED,
-    SLOT_COLUMNS,
-    SPARING,
-    SPELL_COLUMNS,
-    SPELL_START,
-    STALE,
-    TOTAL,
-    VALVE,
-    WATCH_COLUMNS,
-)
+from .columns import NEVER
 from .program import Tables
-from .reasons import REASONS
-from .result import PROFILE_COLUMNS, Mark, Policy, Recurrence, Ticks
+from .reasons import REASONS, Policy
+from .result import PROFILE_COLUMNS, Mark, Recurrence, Ticks
 
 _SHARED = (
     *("homes", "rank", "at_rank", "age", "todo", "slots", "parts", "free", "busy", "changed", "pending"),
@@ -133,22 +99,22 @@ class State:
         limits += [0] * (resources - len(limits))
         resident = min(share.resident, share.blocks)
         warps = resident * workload.warps_per_block
-        if warps > (1 << PRIORITY_BITS):
-            raise UsageError(f"{warps} concurrent warps on one SM: expected at most {(1 << PRIORITY_BITS)}")
-        clock = np.zeros(CLOCK_COLUMNS, dtype=np.int64)
-        clock[[TOTAL, FULL, FULL_LEFT]] = share.blocks, share.full, share.full
-        clock[LIMIT] = min(steady.limit, steady.mark or NEVER) if steady else NEVER
-        slots = np.zeros((resident, SLOT_COLUMNS), dtype=np.int64)
-        slots[:, SEQUENCE] = -1
-        parts = np.zeros((workload.partitions, PARTITION_COLUMNS), dtype=np.int64)
-        parts[:, NEXT] = NEVER
-        parts[:, [CANDIDATE, LAST, GREEDY, SERVED]] = -1
+        if warps > (1 << col.PRIORITY_BITS):
+            raise UsageError(f"{warps} concurrent warps on one SM: expected at most {(1 << col.PRIORITY_BITS)}")
+        clock = np.zeros(col.CLOCK_COLUMNS, dtype=np.int64)
+        clock[[col.TOTAL, col.FULL, col.FULL_LEFT]] = share.blocks, share.full, share.full
+        clock[col.LIMIT] = min(steady.limit, steady.mark or NEVER) if steady else NEVER
+        slots = np.zeros((resident, col.SLOT_COLUMNS), dtype=np.int64)
+        slots[:, col.SEQUENCE] = -1
+        parts = np.zeros((workload.partitions, col.PARTITION_COLUMNS), dtype=np.int64)
+        parts[:, col.NEXT] = NEVER
+        parts[:, [col.CANDIDATE, col.LAST, col.GREEDY, col.SERVED]] = -1
         row, part = np.divmod(np.arange(warps, dtype=np.int64), workload.partitions)
         slot_of, width = np.arange(warps) // workload.warps_per_block, -(-warps // workload.partitions)
         noted = min(share.blocks, max(FIRST_ROWS, resident))
         watch_levels = tables.loop_levels + 1 if steady else 0
-        watch = np.zeros((watch_levels, WATCH_COLUMNS), dtype=np.int64)
-        watch[:, SPARING] = steady.sparing if steady else 1
+        watch = np.zeros((watch_levels, col.WATCH_COLUMNS), dtype=np.int64)
+        watch[:, col.SPARING] = steady.sparing if steady else 1
         return cls(
             share=share,
             per_block=workload.warps_per_block,
@@ -164,11 +130,11 @@ class State:
             rank=np.zeros((workload.partitions, width), dtype=np.int64),
             at_rank=np.arange(warps, dtype=np.int64),
             cycle=cycle,
-            most_issue_ticks=int(tables.nodes[:, ISSUE_TICKS].max(initial=0)),
+            most_issue_ticks=int(tables.nodes[:, col.ISSUE_TICKS].max(initial=0)),
             warp_ends=np.full(noted * workload.warps_per_block, -1, dtype=np.int64),
-            blocks=np.zeros((noted, BLOCK_COLUMNS), dtype=np.int64),
+            blocks=np.zeros((noted, col.BLOCK_COLUMNS), dtype=np.int64),
             stalls=np.zeros((len(tables.nodes) if stalls else 0, len(REASONS)), dtype=np.int64),
-            spells=np.zeros((resources, spells, SPELL_COLUMNS), dtype=np.int64),
+            spells=np.zeros((resources, spells, col.SPELL_COLUMNS), dtype=np.int64),
             newest=np.zeros(resources, dtype=np.int64),
             table=np.zeros((rows, len(PROFILE_COLUMNS)), dtype=np.int64),
             watch=watch,
@@ -183,7 +149,7 @@ class State:
 
     def valves_after(self, tick: int) -> int:
         """For how many ticks after `tick` the valves of all partitions together are still shut by their last issue."""
-        return int(np.clip(self.parts[:, VALVE] - tick, 0, self.most_issue_ticks).sum())
+        return int(np.clip(self.parts[:, col.VALVE] - tick, 0, self.most_issue_ticks).sum())
 
     @property
     def words(self) -> int:
@@ -218,30 +184,30 @@ class State:
 
     def make_rows(self) -> None:
         """Make room to record more blocks."""
-        more = min(len(self.blocks), int(self.clock[TOTAL]) - len(self.blocks))
-        self.blocks = np.concatenate([self.blocks, np.zeros((more, BLOCK_COLUMNS), dtype=np.int64)])
+        more = min(len(self.blocks), int(self.clock[col.TOTAL]) - len(self.blocks))
+        self.blocks = np.concatenate([self.blocks, np.zeros((more, col.BLOCK_COLUMNS), dtype=np.int64)])
         ends = np.full(more * self.per_block, -1, dtype=np.int64)
         self.warp_ends = np.concatenate([self.warp_ends, ends])
 
     def shift(self, ticks: int) -> None:
         """Shift everything by this much."""
-        self.slots[:, [LAST_ARRIVAL, ENDS]] += ticks
-        self.parts[:, [VALVE, SERVED]] += ticks
-        banks = self.parts[:, EVEN_FREE : ODD_FREE + 1]
+        self.slots[:, [col.LAST_ARRIVAL, col.ENDS]] += ticks
+        self.parts[:, [col.VALVE, col.SERVED]] += ticks
+        banks = self.parts[:, col.EVEN_FREE : col.ODD_FREE + 1]
         banks[banks > 0] += ticks
         for known in (
-            self.slots[:, ROOM],
-            self.parts[:, NEXT],
-            self.parts[:, OTHERS],
-            self.clock[NEXT_ROOM : NEXT_ROOM + 1],
+            self.slots[:, col.ROOM],
+            self.parts[:, col.NEXT],
+            self.parts[:, col.OTHERS],
+            self.clock[col.NEXT_ROOM : col.NEXT_ROOM + 1],
         ):
             known[known < NEVER] += ticks
-        self.parts[:, STALE] = 1
+        self.parts[:, col.STALE] = 1
         self.free += ticks
         self.pending += ticks
-        self.spells[:, :, SPELL_START] += ticks
-        self.clock[[FULL_END, NOW, NOT_SOONER]] += ticks
+        self.spells[:, :, col.SPELL_START] += ticks
+        self.clock[[col.FULL_END, col.NOW, col.NOT_SOONER]] += ticks
 
     def forget(self) -> None:
         """Stop awaiting a hash at every level."""
-        self.watch[:, AWAITED] = 0
+        self.watch[:, col.AWAITED] = 0

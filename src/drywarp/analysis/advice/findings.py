@@ -15,9 +15,9 @@ from .case import Case, Setting
 from .resimulate import Outcome, affordable, baseline, budget_for, resimulate_all, reuse_by_buffer
 from .rules import all_rules
 from .rules.base import Suspicion
+from .rules.collisions import conflict_free
 from .rules.divergence import no_divergence
 from .rules.redundant_loads import loaded_once
-from .rules.shared_and_local import conflict_free
 from .rules.uncoalesced_access import coalesced
 from .rules.uneven_work import balanced_partitions, even_grid
 from .whatif import (

@@ -13,7 +13,7 @@ from ...kernel.profile import SPACE_GLOBAL, SPACE_SHARED
 from ...memory.averaged import METHOD as AVERAGED
 from ...memory.behaviour import SEPARATE, SEVERAL, AccessBehaviour, MemoryBehaviour, with_dram_reads, with_slower_host
 from ...models.base import UNKNOWN_LIMIT, Model, Prediction
-from ...pipeline.result import POLICIES
+from ...pipeline.reasons import POLICIES
 from ...support.text import bytes_text
 from ...workload.cost_model import Conditions, assign_costs
 from ..prepared import Prepared

@@ -22,9 +22,6 @@ import numpy.typing as npt
 
 from ...core.library import Function
 from ...kernel.instruction import Instruction
-from ...kernel.kernel import Kernel
-from .constants import uses_grid_barrier
-from .control import launches_kernels, needs_heap
 from .machine import Store
 from .memory import DeviceMemory
 from .program import Program
@@ -37,7 +34,6 @@ PARTS = 4
 """Parts that a run is cut into for each thread: they need not take equally long."""
 _MOST_PARTS = (1 << 16) - 1
 _WORD_BYTES = 4
-_PLAIN = ("load", "store", "copy")
 _find_shared = Function("find_shared", "aaaannn")
 
 
@@ -129,22 +125,6 @@ class _Part(Budget):
         self.ran, self.accesses, self.steps = recorder.lane_steps, recorder.accesses, recorder.steps
         self._shared.check()
         return self._shared.lane_steps
-
-
-def may_run_apart(kernel: Kernel) -> bool:
-    """Whether blocks can only influence each other by plain loads and stores of global memory."""
-    if needs_heap(kernel) or uses_grid_barrier(kernel) or launches_kernels(kernel):
-        return False
-    return all(_harmless(instruction) for instruction in kernel.instructions)
-
-
-def _harmless(instruction: Instruction) -> bool:
-    access = instruction.memory
-    if access is None:
-        return True
-    if access.space in ("global", "generic"):
-        return access.kind in _PLAIN
-    return access.space in ("shared", "local", "constant") and not access.kind.startswith("bulk")
 
 
 def in_parts(waves: Sequence[T], count: int) -> list[list[T]]:

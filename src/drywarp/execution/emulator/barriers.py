@@ -140,3 +140,15 @@ def _barrier_result(d: Decoder, i: Instruction) -> Step:
             put(f, value != ZERO)
 
     return read
+
+
+@opcode("USETMAXREG", "TRY_ALLOC DEALLOC CTAPOOL")
+def _register_pool(d: Decoder, i: Instruction) -> Step:
+    """Registers passed from warps to others of the block: any request is granted."""
+    puts = [d.put_predicate(o) for o in i.operands if isinstance(o, Predicate)]
+
+    def ask(f: Frame) -> None:
+        for put in puts:
+            put(f, np.True_)
+
+    return ask

@@ -11,6 +11,9 @@ import hashlib
 from ...kernel.cfg import ControlFlowGraph, ends_block
 from ...kernel.dataflow import Dataflow
 from ...kernel.instruction import Constant, Instruction, Register, Special
+from ...kernel.kernel import Kernel
+from .constants import uses_grid_barrier
+from .control import launches_kernels, needs_heap
 from .groups import Groups
 from .machine import Machine
 
@@ -112,3 +115,22 @@ def _alike(instruction: Instruction) -> bool:
         if isinstance(operand, Constant) and isinstance(operand.bank_register, Register):
             return False
     return True
+
+
+_PLAIN = ("load", "store", "copy")
+
+
+def may_run_apart(kernel: Kernel) -> bool:
+    """Whether blocks can only influence each other by plain loads and stores of global memory."""
+    if needs_heap(kernel) or uses_grid_barrier(kernel) or launches_kernels(kernel):
+        return False
+    return all(_harmless(instruction) for instruction in kernel.instructions)
+
+
+def _harmless(instruction: Instruction) -> bool:
+    access = instruction.memory
+    if access is None:
+        return True
+    if access.space in ("global", "generic"):
+        return access.kind in _PLAIN
+    return access.space in ("shared", "local", "constant") and not access.kind.startswith("bulk")

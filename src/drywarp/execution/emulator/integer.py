@@ -42,22 +42,22 @@ def _parts(d: Decoder, operand: Operand, kind: Any) -> Fetch:
     return load
 
 
-def _sources(i: Instruction) -> tuple[list[Operand], list[Operand], list[Operand]]:
-    """Predicates before the sources, the sources, and predicates after them."""
-    rest = list(i.operands[1:])
-    before: list[Operand] = []
-    after: list[Operand] = []
+def split_predicates(operands: Sequence[Operand]) -> tuple[list[Operand], list[Operand], list[Operand]]:
+    """Operands after the destination: carry-outs before the sources, the sources, predicates after them."""
+    rest = list(operands)
+    outs: list[Operand] = []
     while rest and isinstance(rest[0], Predicate):
-        before.append(rest.pop(0))
+        outs.append(rest.pop(0))
+    ins: list[Operand] = []
     while rest and isinstance(rest[-1], Predicate):
-        after.insert(0, rest.pop())
-    return before, rest, after
+        ins.insert(0, rest.pop())
+    return outs, rest, ins
 
 
 def packed_add(d: Decoder, i: Instruction) -> Step:
     """Sums of the parts of two words, each modulo its own size or, with .ISAT, clamped to its range."""
     kind = parts_of(i)
-    _, (a_op, b_op), _ = _sources(i)
+    _, (a_op, b_op), _ = split_predicates(i.operands[1:])
     put = d.put(i.operands[0])
     if "ISAT" not in i.modifiers:
         a, b = _parts(d, a_op, kind), _parts(d, b_op, kind)
@@ -83,7 +83,7 @@ def packed_minimum(d: Decoder, i: Instruction, adds: bool = False) -> Step:
     Predicates before the sources, the lowest part's first, report where the first word's part was taken.
     """
     kind = parts_of(i)
-    told, sources, choices = _sources(i)
+    told, sources, choices = split_predicates(i.operands[1:])
     put = d.put(i.operands[0])
     fetches = [_parts(d, operand, kind) for operand in sources]
     smallest = [d.predicate(choices[0]), d.predicate(choices[-1])]
@@ -111,7 +111,6 @@ def packed_minimum(d: Decoder, i: Instruction, adds: bool = False) -> Step:
     return run
 
 
-LOW = np.uint64(0xFFFFFFFF)
 THIRTY_TWO = np.uint64(32)
 ONE64 = np.uint64(1)
 
@@ -128,20 +127,6 @@ def signed_wide(value: Value) -> Value:
 
 def _negated(operand: Operand) -> bool:
     return isinstance(operand, Register | Constant) and (operand.negate or operand.invert)
-
-
-def split_predicates(
-    operands: Sequence[Operand],
-) -> tuple[list[Operand], list[Operand], list[Operand]]:
-    """Operands after the destination: carry-outs before the sources, the sources, carry-ins after them."""
-    rest = list(operands)
-    outs: list[Operand] = []
-    while rest and isinstance(rest[0], Predicate):
-        outs.append(rest.pop(0))
-    ins: list[Operand] = []
-    while rest and isinstance(rest[-1], Predicate):
-        ins.insert(0, rest.pop())
-    return outs, rest, ins
 
 
 def _carry_term(d: Decoder, operand: Operand, extended: bool) -> Fetch:

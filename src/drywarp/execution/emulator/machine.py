@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Dim3, Launch
-from .bits import LANES, pack
+from .bits import LANE, LANES, pack
 
 U32 = npt.NDArray[np.uint32]
 PREDICATES = 7
@@ -35,6 +35,24 @@ SPECIAL_ROWS = (
 )  # fmt: skip
 """Special registers that differ between warps or lanes, in the order of their rows."""
 _OF_A_WARP = frozenset({"SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z", "SR_VIRTID", "SR_CgaCtaId"})
+
+
+def thread_registers(launch: Launch, thread: U32, lane: U32) -> dict[str, npt.NDArray[Any]]:
+    """Special registers of threads by their number in the block, and by lane."""
+    x, y, _ = launch.block
+    below = (np.uint32(1) << lane) - np.uint32(1)
+    upto = below * np.uint32(2) + np.uint32(1)
+    return {
+        "SR_TID.X": thread % np.uint32(x),
+        "SR_TID.Y": thread // np.uint32(x) % np.uint32(y),
+        "SR_TID.Z": thread // np.uint32(x * y),
+        "SR_LANEID": lane,
+        "SR_LTMASK": below,
+        "SR_LEMASK": upto,
+        "SR_EQMASK": np.uint32(1) << lane,
+        "SR_GTMASK": ~upto,
+        "SR_GEMASK": ~below,
+    }
 
 
 _REACH_MEMORY = frozenset({"async_copy", "bulk_copy", "call", "mbarrier", "texture"})
@@ -230,12 +248,11 @@ class Machine:
 
     def _special(self, linear: U32) -> None:
         """Special registers that differ between warps or lanes: shape (warp, 32) or (warp, 1)."""
-        x, y, _ = self.launch.block
         blocks = np.array(self.blocks, np.int64)
         places = zip("XYZ", self.launch.coordinates(blocks), strict=True)
         values: dict[str, npt.NDArray[Any]] = {f"SR_CTAID.{axis}": at[:, None, None] for axis, at in places}
         if not self.store.special(self.words, self.special_base, self.warps):
-            values |= self._same_everywhere(linear, x, y)
+            values |= self._same_everywhere(linear)
         held = self.words[self.special_base :].reshape(-1, len(blocks), self.warps_per_block, LANES)
         self.special: dict[str, U32] = {}
         for row, name in zip(held, SPECIAL_ROWS, strict=True):
@@ -244,20 +261,9 @@ class Machine:
                 row[...] = value if value.ndim > 1 or len(value) == LANES else value.reshape(-1, LANES)
             self.special[name] = row.reshape(self.warps, LANES)[:, : 1 if name in _OF_A_WARP else LANES]
 
-    def _same_everywhere(self, linear: U32, x: int, y: int) -> dict[str, npt.NDArray[Any]]:
+    def _same_everywhere(self, linear: U32) -> dict[str, npt.NDArray[Any]]:
         """What does not depend on the blocks."""
-        lane = np.arange(LANES, dtype=np.uint32)
-        below = (np.uint32(1) << lane) - np.uint32(1)
-        return {
-            "SR_TID.X": linear % np.uint32(x),
-            "SR_TID.Y": linear // np.uint32(x) % np.uint32(y),
-            "SR_TID.Z": linear // np.uint32(x * y),
-            "SR_LANEID": lane,
-            "SR_LTMASK": below,
-            "SR_LEMASK": below * np.uint32(2) + np.uint32(1),
-            "SR_EQMASK": np.uint32(1) << lane,
-            "SR_GTMASK": ~(below * np.uint32(2) + np.uint32(1)),
-            "SR_GEMASK": ~below,
+        return thread_registers(self.launch, linear, LANE) | {
             "SR_VIRTID": (np.arange(self.warps_per_block, dtype=np.uint32) << np.uint32(8))[:, None],
             "SR_CgaCtaId": (np.arange(len(self.blocks)) % self.cluster_blocks)[:, None, None],
         }

@@ -23,7 +23,6 @@ Put = Callable[[Frame, Value], None]
 
 ZERO = np.uint32(0)
 SIGN = np.uint32(0x80000000)
-MAGNITUDE = np.uint32(0x7FFFFFFF)
 _QUIET_NAN, _QUIET_LONG_NAN = np.uint32(0x7FFFFFFF), np.uint64(0xFFF8000000000000)
 """What any operation on floats, or on doubles, makes of NaN (CUDA's own constants, math_constants.h)."""
 

@@ -3,70 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 
 from ...errors import EmulationError
 from ...kernel.cfg import BasicBlock, ControlFlowGraph, Loop, ends_block
 from ...kernel.instruction import RZ, Address, Constant, Instruction, Operand, Register
 from ...kernel.isa.nvidia.registers import accessed, written
-from . import (
-    atomics,
-    bitwise,
-    bulk_copy,
-    compare,
-    control,
-    convergence,
-    convert,
-    floating,
-    half,
-    integer,
-    mbarrier,
-    memory_ops,
-    packed_single,
-    packing,
-    special,
-    tcgen05,
-    tensor,
-    tensor_access,
-    tensor_memory,
-    tensor_operands,
-    texture_ops,
-    warp_ops,
-    wgmma,
-)
-from . import barriers as block_barriers
-from . import half as double
-from . import texture_ops as surface_ops
 from .decode import Decoder, Step
 from .finish import Finish, build_finish
 from .operands import Touched
 
-HANDLER_MODULES = (
-    atomics,
-    bitwise,
-    block_barriers,
-    bulk_copy,
-    compare,
-    control,
-    convergence,
-    convert,
-    double,
-    floating,
-    half,
-    integer,
-    mbarrier,
-    memory_ops,
-    packed_single,
-    packing,
-    special,
-    surface_ops,
-    tcgen05,
-    tensor,
-    tensor_access,
-    tensor_memory,
-    tensor_operands,
-    texture_ops,
-    warp_ops,
-    wgmma,
+HANDLER_MODULES = tuple(
+    import_module(f".{name}", __package__)
+    for name in (
+        *("atomics", "barriers", "bitwise", "bulk_copy", "compare", "control", "convergence", "convert", "floating"),
+        *("half", "integer", "mbarrier", "memory_ops", "packed_single", "packing", "special", "tcgen05", "tensor"),
+        *("tensor_access", "tensor_memory", "texture_ops", "warp_ops", "wgmma"),
+    )
 )
 """Modules whose import registers the handlers of the opcodes."""
 _CONVENTION_REGISTERS = 21

@@ -12,12 +12,13 @@ from ...kernel.launch.launch import Launch
 from ...support.folders import thread_count
 from .apart import PARTS
 from .bits import LANES
+from .brief import UncopiedError
 from .constants import check_whole_grid, fits_at_once, uses_grid_barrier
 from .control import DeviceLaunch
 from .memory import DeviceMemory
 from .sampling import Blocks, Limits, sample_blocks
 from .sequential import survey
-from .session import WAVE_WARPS, Emulation, Session, UncopiedError
+from .session import WAVE_WARPS, Emulation, Session
 from .skim import without_results
 from .tally import Tally
 from .watch import Watch

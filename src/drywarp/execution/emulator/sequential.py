@@ -18,9 +18,9 @@ import numpy.typing as npt
 from ...errors import EmulationLimitError
 from ...kernel.launch.launch import Dim3
 from .deadlock import all_alike
+from .interval import Interval, estimate
 from .sampling import Box, Cuts, Signature, boxes, explains, fewest, refine, stratified
 from .session import Emulation, Session
-from .skim import Interval, estimate
 
 Counts = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]

@@ -77,9 +77,8 @@ def _to_uniform(d: Decoder, i: Instruction) -> Step:
     A predicate reports the lanes whose value differs; with .OR it keeps what it held before. Compilers iterate over
     differing values with it: the lanes that agree act, the others come back.
     """
-    operands = list(i.operands)
-    differs = operands.pop(0) if isinstance(operands[0], Predicate) else None
-    put, source = d.put(operands[0]), d.word(operands[1])
+    differs = i.operands[0] if isinstance(i.operands[0], Predicate) else None
+    put, source = d.put(i.operands[-2]), d.word(i.operands[-1])
     put_differs = d.put_predicate(differs) if differs is not None else None
     before = d.predicate(differs) if differs is not None and "OR" in i.modifiers else None
 
@@ -109,18 +108,6 @@ def _uniform_predicates(d: Decoder, i: Instruction) -> Step:
         put(f, (base(f) & ~chosen) | (bits & chosen))
 
     return move
-
-
-@opcode("USETMAXREG", "TRY_ALLOC DEALLOC CTAPOOL")
-def _register_pool(d: Decoder, i: Instruction) -> Step:
-    """Registers passed from warps to others of the block: any request is granted."""
-    puts = [d.put_predicate(o) for o in i.operands if isinstance(o, Predicate)]
-
-    def ask(f: Frame) -> None:
-        for put in puts:
-            put(f, np.True_)
-
-    return ask
 
 
 @opcode("RPCMOV", "32")

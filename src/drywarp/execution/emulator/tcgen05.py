@@ -32,8 +32,7 @@ from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .machine import TENSOR_LANES
 from .operands import Fetch, single_bits
-from .tcgen05_form import FORMATS, HALF_LANES, Form, Product
-from .tensor_memory import TensorAddress, acting, blocks_of, tensor_address
+from .tcgen05_form import FORMATS, HALF_LANES, Form, Product, TensorAddress, acting, blocks_of, tensor_address
 from .tensor_operands import Singles, descriptor_words
 
 Words = npt.NDArray[np.uint32]

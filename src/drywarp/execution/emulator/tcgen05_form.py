@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from ...errors import EmulationError, UnsupportedInstructionError
+from ...kernel.instruction import Address, Instruction, Operand
+from .decode import Decoder, place
 from .frame import Frame
-from .machine import TENSOR_LANES
+from .machine import TENSOR_COLUMNS, TENSOR_LANES, Machine
 from .operands import Fetch
 from .sparse import expanded, tensor_codes
-from .tensor_memory import TensorAddress
 from .tensor_operands import (
     BELOW_A_BYTE,
     K_BYTES,
     Bytes,
+    Ints,
     Singles,
     bytes_across,
     elements,
@@ -39,6 +41,61 @@ _KEPT = (64, 128, 256)
 _RESULTS = ("F16", "F32", "S32")
 HALF_LANES = np.arange(64) % 16 + 32 * (np.arange(64) // 16)
 """The lanes of 64 rows."""
+
+
+@dataclass(frozen=True)
+class TensorAddress:
+    """An operand `tmem[UR4+0x3]`, which adds to an address: a lane in its high half, a column in its low one.
+
+    `where` is for messages.
+    """
+
+    fetch: Fetch
+    offset: int
+    where: str
+
+    def of(self, f: Frame) -> list[tuple[int, int]]:
+        """Lane and column for each row of the frame."""
+        return [(word >> 16 & TENSOR_LANES - 1, word & 0xFFFF) for word in self.words(f).tolist()]
+
+    def words(self, f: Frame) -> Ints:
+        """The address for each row of the frame."""
+        return np.asarray(np.broadcast_to(self.fetch(f), (f.rows, 1))[:, 0].astype(np.int64) + self.offset)
+
+    def check(self, machine: Machine, block: int, column: int, count: int, what: str) -> None:
+        """Raises EmulationError if a block has not allocated these columns."""
+        if column + count > TENSOR_COLUMNS or not machine.tensor.holds(block, column, count):
+            raise EmulationError(
+                f"{self.where}: {what} columns {column} to {column + count - 1} of tensor memory, "
+                f"which block {machine.launch.coordinates(machine.blocks[block])} has not allocated"
+            )
+
+
+def tensor_address(d: Decoder, i: Instruction, operand: Operand) -> TensorAddress:
+    """The tensor-memory address that an operand gives."""
+    if not isinstance(operand, Address) or operand.descriptor is None:
+        raise UnsupportedInstructionError(f"operand {operand}")
+    register = operand.descriptor
+    return TensorAddress(d.register(register.index, True), operand.offset, place(d.kernel, i))
+
+
+def acting(f: Frame) -> list[int]:
+    """Rows of the frame whose warps execute."""
+    return [int(row) for row in np.flatnonzero(f.words())]
+
+
+def blocks_of(machine: Machine, warp: int, paired: bool, where: str) -> list[int]:
+    """A warp's block, or the pair with ranks 2n and 2n + 1 in their cluster to which it belongs."""
+    block = machine.block_of(warp)
+    if not paired:
+        return [block]
+    if machine.cluster_blocks % 2:
+        raise EmulationError(
+            f"{where}: a pair of blocks (cta_group::2) in a cluster of {machine.cluster_blocks}: expected an even"
+            " number of blocks (--cluster X,Y,Z states its size)"
+        )
+    first = block - block % machine.cluster_blocks % 2
+    return [first, first + 1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from ...kernel.instruction import Instruction, Register
 from .bits import LANES
 from .decode import Decoder, Step, opcode
 from .frame import Frame
-from .tensor_memory import Ints, TensorAddress, acting, tensor_address
+from .tcgen05_form import TensorAddress, acting, tensor_address
+from .tensor_operands import Ints
 
 _THREAD = np.arange(LANES, dtype=np.int64)[None, :]
 

@@ -1,93 +1,34 @@
-"""Tensor memory of compute capability 10.x: its addresses, its allocation, shifts, and commits to a barrier.
-
-An address has its lane in the high half and its column in the low one. `tmem[UR4+0x3]` adds to it.
+"""Tensor memory of compute capability 10.x: allocation, copies from shared memory, shifts, commits to a barrier.
 
 UTCATOMSWS works on the bits of allocated units of 32 columns: FIND_AND_SET takes as many aligned ones as its operand
 says, AND keeps those in its mask. Compilers write the loop that waits for room, and keep books in the reserved shared
 memory. Blocks that allocate as a pair (2CTA) tell each other the place by a barrier there, which is never initialised
 by code: the first block of the pair finds it with phase 1, the second with phase 0, both for one arrival.
 
+Copies (UTCCP) take rows of 16 or 32 bytes to lanes, which for scale factors are repeated in other quarters.
 Asynchronous operations complete when they issue, so that a commit (UTCBAR) arrives at once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import EmulationError, UnsupportedInstructionError
-from ...kernel.instruction import Address, Instruction, Operand, Predicate
+from ...kernel.instruction import Address, Instruction, Predicate
 from .bits import LANES
 from .bulk_copy import Site
 from .decode import Decoder, Step, opcode, place
 from .frame import Frame
-from .machine import TENSOR_COLUMNS, TENSOR_LANES, Machine
+from .machine import TENSOR_LANES, Machine
 from .mbarrier import BarrierWords, Word
-from .operands import Fetch
+from .tcgen05_form import acting, blocks_of, tensor_address
+from .tensor_operands import descriptor_words, matrix_bytes
 
-Ints = npt.NDArray[np.int64]
+_WORD = 4
 _PAIR_BARRIER = 0x48
 """Where ptxas keeps the barrier of a pair that allocates, in the reserved part of shared memory."""
-
-
-# Addresses -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class TensorAddress:
-    """An operand `tmem[UR4+0x3]`: `lane` and `column` of a warp's address; `where` is for messages."""
-
-    fetch: Fetch
-    offset: int
-    where: str
-
-    def of(self, f: Frame) -> list[tuple[int, int]]:
-        """Lane and column for each row of the frame."""
-        return [(word >> 16 & TENSOR_LANES - 1, word & 0xFFFF) for word in self.words(f).tolist()]
-
-    def words(self, f: Frame) -> Ints:
-        """The address for each row of the frame."""
-        return np.asarray(np.broadcast_to(self.fetch(f), (f.rows, 1))[:, 0].astype(np.int64) + self.offset)
-
-    def check(self, machine: Machine, block: int, column: int, count: int, what: str) -> None:
-        """Raises EmulationError if a block has not allocated these columns."""
-        if column + count > TENSOR_COLUMNS or not machine.tensor.holds(block, column, count):
-            raise EmulationError(
-                f"{self.where}: {what} columns {column} to {column + count - 1} of tensor memory, "
-                f"which block {machine.launch.coordinates(machine.blocks[block])} has not allocated"
-            )
-
-
-def tensor_address(d: Decoder, i: Instruction, operand: Operand) -> TensorAddress:
-    """The tensor-memory address that an operand gives."""
-    if not isinstance(operand, Address) or operand.descriptor is None:
-        raise UnsupportedInstructionError(f"operand {operand}")
-    register = operand.descriptor
-    return TensorAddress(d.register(register.index, True), operand.offset, place(d.kernel, i))
-
-
-def acting(f: Frame) -> list[int]:
-    """Rows of the frame whose warps execute."""
-    return [int(row) for row in np.flatnonzero(f.words())]
-
-
-def blocks_of(machine: Machine, warp: int, paired: bool, where: str) -> list[int]:
-    """A warp's block, or the pair with ranks 2n and 2n + 1 in their cluster to which it belongs."""
-    block = machine.block_of(warp)
-    if not paired:
-        return [block]
-    if machine.cluster_blocks % 2:
-        raise EmulationError(
-            f"{where}: a pair of blocks (cta_group::2) in a cluster of {machine.cluster_blocks}: expected an even"
-            " number of blocks (--cluster X,Y,Z states its size)"
-        )
-    first = block - block % machine.cluster_blocks % 2
-    return [first, first + 1]
-
-
-# Allocation ------------------------------------------------------------------------------------------------------
 
 
 @opcode("UTCATOMSWS", "FIND_AND_SET ALIGN AND 2CTA")
@@ -131,9 +72,6 @@ def _begin_pair(machine: Machine, first: int, second: int) -> None:
             machine.phases[block, _PAIR_BARRIER] = phase
 
 
-# Shifts and commits ----------------------------------------------------------------------------------------------
-
-
 @opcode("UTCSHIFT", "DOWN 2CTA")
 def _shift(d: Decoder, i: Instruction) -> Step:
     """Within 32 lanes, each but the last takes the 32 bytes of the lane that follows it."""
@@ -173,3 +111,41 @@ def _commit(d: Decoder, i: Instruction) -> Step:
                 words.add(int(f.warps[row]), int(addresses[row, 0]) + offset + more, site.number, 1, 0)
 
     return commit
+
+
+_COPIES: dict[str, tuple[int, int, tuple[int, ...]]] = {
+    "": (128, 32, (0,)),
+    "128dp128bit": (128, 16, (0,)),
+    "4dp256bit": (4, 32, (0,)),
+    "2x64dp128bit_lw02_lw13": (64, 16, (0, 64)),
+    "2x64dp128bit_lw01_lw23": (64, 16, (0, 32)),
+    "4x32dp128bit": (32, 16, (0, 32, 64, 96)),
+}
+"""Rows, bytes of a row, and the lanes at which the copies of the rows begin, by shape."""
+
+
+@opcode("UTCCP", f"T S 2CTA {' '.join(filter(None, _COPIES))}")
+def _copy(d: Decoder, i: Instruction) -> Step:
+    shape = next((m for m in i.modifiers if m in _COPIES), "")
+    rows, size, begins = _COPIES[shape]
+    lanes: Any = np.arange(rows)
+    if shape == "4dp256bit":
+        lanes = LANES * lanes  # a row for each quarter
+    elif shape.endswith("lw01_lw23"):
+        lanes = lanes % LANES + 2 * LANES * (lanes // LANES)
+    address, where = tensor_address(d, i, i.operands[0]), place(d.kernel, i)
+    words, paired = descriptor_words(d, i.operands[1]), "2CTA" in i.modifiers
+
+    def copy(f: Frame) -> None:
+        described_by, places = words(f), address.of(f)
+        for row in acting(f):
+            warp, (lane, column) = int(f.warps[row]), places[row]
+            for block in blocks_of(f.machine, warp, paired, where):
+                address.check(f.machine, block, column, size // _WORD, "copies to")
+                found = matrix_bytes(f, block, int(described_by[row]), rows, size, where)
+                held = f.machine.tensor.words[block]
+                for begin in begins:
+                    at = (lane + lanes + begin) % TENSOR_LANES
+                    held[column : column + size // _WORD, at] = found.view(np.uint32).T
+
+    return copy

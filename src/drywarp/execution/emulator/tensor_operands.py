@@ -1,10 +1,9 @@
 """Matrices in shared memory as tensor memory's instructions read them: bytes by descriptor, and their numbers.
 
-A descriptor is that of a warp-group product (`wgmma`) with other codes for the patterns. Copies (UTCCP) take rows of
-16 or 32 bytes to lanes, which for scale factors are repeated in other quarters. Floats of less than a byte are packed,
-or sixteen of them lie at the start of each 16 bytes. A row that reaches the end of its pattern may go on at the start
-of a line elsewhere, which the descriptor gives in place of the leading offset: products of 96 elements along K read
-rings of buffers so (CUTLASS, sm103_blockscaled_mma_warpspecialized.hpp).
+A descriptor is that of a warp-group product (`wgmma`) with other codes for the patterns. Floats of less than a byte are
+packed, or sixteen of them lie at the start of each 16 bytes. A row that reaches the end of its pattern may go on at the
+start of a line elsewhere, which the descriptor gives in place of the leading offset: products of 96 elements along K
+read rings of buffers so (CUTLASS, sm103_blockscaled_mma_warpspecialized.hpp).
 """
 
 from __future__ import annotations
@@ -16,20 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import EmulationError, UnsupportedInstructionError
-from ...kernel.instruction import Address, Instruction, Operand
-from .bits import LANES
-from .decode import Decoder, Step, opcode, place
+from ...kernel.instruction import Address, Operand
+from .decode import Decoder
 from .frame import Frame
-from .machine import TENSOR_LANES
 from .operands import join
 from .rounding import SMALL, scale_to_double, small_to_single
-from .tensor_memory import Ints, acting, blocks_of, tensor_address
 from .wgmma import KINDS, offsets, split_descriptor
 
 Bytes = npt.NDArray[np.uint8]
 Singles = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
 K_BYTES = 32
-_PIECE, _WORD = 16, 4
+_PIECE = 16
 BELOW_A_BYTE = tuple(name for name, form in SMALL.items() if form.bits < 8)
 
 
@@ -115,42 +112,3 @@ def scale_factors(found: Bytes, exponents: bool) -> Singles:
     if not exponents:
         return small_to_single(found & np.uint8(0x7F), "E4M3")
     return np.asarray(scale_to_double(found), np.float32)
-
-
-_COPIES: dict[str, tuple[int, int, tuple[int, ...]]] = {
-    "": (128, 32, (0,)),
-    "128dp128bit": (128, 16, (0,)),
-    "4dp256bit": (4, 32, (0,)),
-    "2x64dp128bit_lw02_lw13": (64, 16, (0, 64)),
-    "2x64dp128bit_lw01_lw23": (64, 16, (0, 32)),
-    "4x32dp128bit": (32, 16, (0, 32, 64, 96)),
-}
-"""Rows, bytes of a row, and the lanes at which the copies of the rows begin, by shape."""
-
-
-@opcode("UTCCP", f"T S 2CTA {' '.join(filter(None, _COPIES))}")
-def _copy(d: Decoder, i: Instruction) -> Step:
-    shape = next((m for m in i.modifiers if m in _COPIES), "")
-    rows, size, begins = _COPIES[shape]
-    lanes: Any = np.arange(rows)
-    if shape == "4dp256bit":
-        lanes = LANES * lanes  # a row for each quarter
-    elif shape.endswith("lw01_lw23"):
-        lanes = lanes % LANES + 2 * LANES * (lanes // LANES)
-    address, where = tensor_address(d, i, i.operands[0]), place(d.kernel, i)
-    words, paired = descriptor_words(d, i.operands[1]), "2CTA" in i.modifiers
-
-    def copy(f: Frame) -> None:
-        described_by, places = words(f), address.of(f)
-        for row in acting(f):
-            warp, (lane, column) = int(f.warps[row]), places[row]
-            for block in blocks_of(f.machine, warp, paired, where):
-                address.check(f.machine, block, column, size // _WORD, "copies to")
-                found = matrix_bytes(f, block, int(described_by[row]), rows, size, where)
-                held = f.machine.tensor.words[block]
-                for begin in begins:
-                    held[column : column + size // _WORD, (lane + lanes + begin) % TENSOR_LANES] = found.view(
-                        np.uint32
-                    ).T
-
-    return copy

@@ -130,7 +130,7 @@ class Forward:
 
     def _visit(self, index: int, batch: Batch) -> _Visit:
         walk = self.walk
-        registers = [getattr(batch, file)[n].copy() for file, n in walk.architecture.changed(index)]
+        registers = [getattr(batch, file)[n].copy() for file, n in walk.architecture.changed(index)[0]]
         registers += [walk.state.local[key][0][batch.warps] for key in sorted(walk.state.local)]
         guarded = walk.architecture.counts[self._guarded[index]]
         totals = [(c.iterations, c.runs) for c in walk.decider.counts.values()]
@@ -141,7 +141,7 @@ class Forward:
         now = watch.visits[-1]
         bits = bit | bit << np.uint16(NON_AFFINE_SHIFT)
         before = watch.visits[-1 - period] if len(watch.visits) > period else None
-        for number, (file, n) in enumerate(self.walk.architecture.changed(index)):
+        for number, (file, n) in enumerate(self.walk.architecture.changed(index)[0]):
             flags = batch.flags[file][n]
             if before is None:
                 flags &= ~bits
@@ -177,7 +177,7 @@ class Forward:
         self, index: int, batch: Batch, watch: _Watch, visits: tuple[_Visit, _Visit, _Visit], bit: int
     ) -> list[npt.NDArray[Any]] | None:
         """How far each register moves in a period; None if one does not move by a constant step."""
-        names = self.walk.architecture.changed(index)
+        names = self.walk.architecture.changed(index)[0]
         b, c, d = visits
         if not len(b.registers) == len(c.registers) == len(d.registers):
             return None
@@ -228,8 +228,8 @@ class Forward:
     ) -> None:  # fmt: skip
         """Update registers and counts as if `count` more periods had passed."""
         walk = self.walk
-        names = walk.architecture.changed(index)
-        pairs = dict(walk.architecture.pairs(index))
+        names = walk.architecture.changed(index)[0]
+        pairs = dict(walk.architecture.changed(index)[1])
         places = {name: n for n, name in enumerate(names)}
         for number, (file, n) in enumerate(names):
             row = getattr(batch, file)[n]

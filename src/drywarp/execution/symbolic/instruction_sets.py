@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from ...errors import UsageError
 from ...kernel.cfg import ControlFlowGraph, build_cfg
@@ -11,59 +12,38 @@ from . import amd, nvidia
 from .words import Architecture, ControlWords, Walked
 
 
-class InstructionSet(Protocol):
-    """What a family of GPUs has in common."""
+@dataclass(frozen=True)
+class InstructionSet:
+    """What a family of GPUs has in common.
 
-    def graph(self, kernel: Kernel) -> ControlFlowGraph:
-        """The blocks of a kernel, including calls and returns."""
+    `graph` gives the blocks of a kernel, including calls and returns; `words` the elements of its control flow;
+    `dimensions` in how many dimensions it numbers its threads; `pointers` the offsets within the parameters of 64-bit
+    words that the code uses as addresses; `architecture` the kernel's code for a walk.
+    """
 
-    def words(self, kernel: Kernel) -> ControlWords:
-        """The elements of the kernel's control flow."""
-
-    def dimensions(self, kernel: Kernel) -> int:
-        """In how many dimensions the kernel numbers its threads."""
-
-    def pointers(self, kernel: Kernel) -> frozenset[int]:
-        """Offsets within the parameters of 64-bit words that the code uses as addresses."""
-
-    def architecture(self, walked: Walked) -> Architecture:
-        """The kernel's code for a walk."""
+    graph: Callable[[Kernel], ControlFlowGraph]
+    words: Callable[[Kernel], ControlWords]
+    dimensions: Callable[[Kernel], int]
+    pointers: Callable[[Kernel], frozenset[int]]
+    architecture: Callable[[Walked], Architecture]
 
 
-class _Nvidia:
-    def graph(self, kernel: Kernel) -> ControlFlowGraph:
-        entries = [symbol.offset for symbol in kernel.symbols.values() if symbol.space == "code"]
-        return build_cfg(kernel.instructions, entries)
-
-    def words(self, kernel: Kernel) -> ControlWords:
-        return nvidia.NvidiaWords(kernel.instructions)
-
-    def dimensions(self, kernel: Kernel) -> int:
-        return nvidia.dimensions(kernel)
-
-    def pointers(self, kernel: Kernel) -> frozenset[int]:
-        return nvidia.pointers(kernel)
-
-    architecture = staticmethod(nvidia.Nvidia)
-
-
-class _Amd:
-    def graph(self, kernel: Kernel) -> ControlFlowGraph:
-        return build_cfg(kernel.instructions)
-
-    def words(self, kernel: Kernel) -> ControlWords:
-        return amd.AmdWords()
-
-    def dimensions(self, kernel: Kernel) -> int:
-        return amd.dimensions(kernel)
-
-    def pointers(self, kernel: Kernel) -> frozenset[int]:
-        return frozenset(p.offset for p in kernel.parameters if p.pointer)
-
-    architecture = staticmethod(amd.Amd)
-
-
-INSTRUCTION_SETS: dict[str, InstructionSet] = {"sm_": _Nvidia(), "gfx": _Amd()}
+INSTRUCTION_SETS = {
+    "sm_": InstructionSet(
+        lambda kernel: build_cfg(kernel.instructions, kernel.code_entries),
+        lambda kernel: nvidia.NvidiaWords(kernel.instructions),
+        nvidia.dimensions,
+        nvidia.pointers,
+        nvidia.Nvidia,
+    ),
+    "gfx": InstructionSet(
+        lambda kernel: build_cfg(kernel.instructions),
+        lambda kernel: amd.AmdWords(),
+        amd.dimensions,
+        lambda kernel: frozenset(p.offset for p in kernel.parameters if p.pointer),
+        amd.Amd,
+    ),
+}
 """Instruction sets by prefix of the architecture name; a new one is one more entry."""
 
 

@@ -282,6 +282,22 @@ class RecordedAccesses:
         self._loaded = {n: slots + k for k, n in enumerate(sorted(n for n, kind in wide.items() if kind == POINTER))}
         self._end = slot(slots + len(self._loaded))
 
+    windows: Mapping[str, int]
+    """Where shared and local memory begin among generic addresses."""
+    window_bytes: int
+
+    def by_space(self, space: str, where: Addresses, lanes: Lanes) -> list[tuple[str, Addresses, Lanes]]:
+        """Generic addresses by space: addresses within it, and the lanes that access it."""
+        if space != "generic":
+            return [(space, where, lanes)]
+        size, found, rest = np.uint64(self.window_bytes), [], lanes
+        for name, start in self.windows.items():
+            inside = lanes & (where - np.uint64(start) < size)
+            if inside.any():
+                found.append((name, where & (size - np.uint64(1)), inside))
+                rest = rest & ~inside
+        return [*found, ("global", where, rest)] if rest.any() or not found else found
+
     def note(self, i: Instruction, b: Batch, space: str, where: Addresses, flags: Value, lanes: Lanes) -> Addresses:
         """Record an access; returns the addresses used."""
         assert i.memory is not None

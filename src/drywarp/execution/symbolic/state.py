@@ -40,6 +40,18 @@ Value = Any
 """An array that broadcasts against (rows, lanes)."""
 
 
+def non_affine_flags(flags: Value) -> Value:
+    """Flags of a result that is not affine in its sources; the same array if none of them moves."""
+    if np.ndim(flags) and (flags >= ITERATIONS[0]).any():
+        return flags | (flags & np.uint16(ANY_ITERATION)) << np.uint16(NON_AFFINE_SHIFT)
+    return flags
+
+
+def even_iterations(flags: Value) -> Value:
+    """Where a number changes between iterations of some loop and is affine in that loop."""
+    return flags & ANY_ITERATION & ~(flags >> np.uint16(NON_AFFINE_SHIFT)) != 0
+
+
 @dataclass(frozen=True)
 class FileShape:
     """A register file: number of registers, their type, and one value per lane or per warp."""

@@ -7,7 +7,7 @@ branches do not depend on opcodes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,12 +17,14 @@ import numpy.typing as npt
 from ...errors import UnsupportedInstructionError
 from ...kernel.cfg import ControlFlowGraph, ends_block
 from ...kernel.instruction import Instruction
+from ...kernel.isa.nvidia.registers import Place, accessed
 from ...kernel.kernel import Kernel
 from .parameters import StaticLaunch
 from .report import Record
 from .state import Batch, FileShape, Flags, Lanes, State
 
 Step = Callable[[Batch], None]
+Pair = tuple[Place, Place]
 
 
 def safely(step: Step, otherwise: Step) -> Step:
@@ -35,6 +37,28 @@ def safely(step: Step, otherwise: Step) -> Step:
             otherwise(batch)
 
     return run
+
+
+def reaching(instructions: Sequence[Instruction], wanted: set[Place]) -> frozenset[int]:
+    """Indices of instructions whose results may reach these registers.
+
+    By register names over the whole kernel, in any order: some too many, never too few.
+    """
+    touched = [accessed(i) for i in instructions]
+    writers: dict[Place, list[int]] = {}
+    for index, places in enumerate(touched):
+        for place in places.writes:
+            writers.setdefault(place, []).append(index)
+    chosen: set[int] = set()
+    pending = list(wanted)
+    while pending:
+        for index in writers.get(pending.pop(), ()):
+            if index not in chosen:
+                chosen.add(index)
+                new = touched[index].reads - wanted
+                wanted = wanted | new
+                pending.extend(new)
+    return frozenset(chosen)
 
 
 class ControlWords(Protocol):
@@ -166,6 +190,8 @@ class Architecture(ControlWords, ABC):
     """Flags of the addresses of each memory instruction whose addresses are not fully known."""
     finish: Callable[[int], Finish]
     """How a block ends."""
+    loop_blocks: Sequence[Collection[int]]
+    """The blocks of each loop."""
 
     def __init__(self, walked: Walked) -> None:
         self.kernel, self.instructions, self.cfg = walked.kernel, walked.kernel.instructions, walked.cfg
@@ -178,14 +204,31 @@ class Architecture(ControlWords, ABC):
         self.tensor_columns = 0
         """The most columns of tensor memory that an instruction is seen to allocate."""
         self._codes: dict[int, Code] = {}
+        self._changed: dict[int, tuple[list[Place], list[Pair]]] = {}
 
     @abstractmethod
-    def changed(self, loop: int) -> Sequence[tuple[str, int]]:
-        """Registers, by file and number, that a loop changes and that affect addresses and branches."""
+    def written(self, number: int) -> Iterable[Place]:
+        """Registers, by file and number, that an instruction writes and that affect addresses and branches."""
 
     @abstractmethod
-    def pairs(self, loop: int) -> Sequence[tuple[tuple[str, int], tuple[str, int]]]:
-        """Those among them that are the lower and the upper half of one 64-bit number."""
+    def halves(self, number: int) -> Iterable[Pair]:
+        """The lower and the upper half of each 64-bit number that an instruction reads or writes."""
+
+    def inside(self, loop: int) -> Iterable[int]:
+        """Instructions that an iteration of a loop may run."""
+        blocks = (self.cfg.blocks[block] for block in self.loop_blocks[loop])
+        return [number for block in blocks for number in range(block.start, block.end)]
+
+    def changed(self, loop: int) -> tuple[list[Place], list[Pair]]:
+        """Registers that a loop changes and that affect addresses and branches; the 64-bit numbers among them."""
+        if loop not in self._changed:
+            inside = self.inside(loop)
+            names = {place for number in inside for place in self.written(number)}
+            pairs = {pair for number in inside for pair in self.halves(number) if names.issuperset(pair)}
+            # A register that is the lower half of one number and the upper half of another counts on its own.
+            uppers = {high for _, high in pairs}
+            self._changed[loop] = sorted(names), sorted(pair for pair in pairs if pair[0] not in uppers)
+        return self._changed[loop]
 
     @abstractmethod
     def start(self, state: State) -> None:

@@ -17,7 +17,7 @@ from ...errors import DrywarpError, InputFileError, UsageError
 from ...frontends.cache import writable
 from ...hardware import Gpu, load_gpu
 from ...models import get_model
-from ...pipeline.result import policy_named
+from ...pipeline.reasons import policy_named
 from ..rows.identity import changed, identity
 from ..rows.pool import TRIES, run_rows
 from ..rows.predict import SPENT, Answer, Settings

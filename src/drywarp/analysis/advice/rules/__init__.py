@@ -1,9 +1,9 @@
-"""Rules: small classes, each of which detects one problem; and what `explain` knows, from `rules.toml`, `limits.toml`.
+"""Rules: functions, each of which detects one problem; and what `explain` knows, from `rules.toml`, `limits.toml`.
 
 Other packages add theirs under the entry point group ``drywarp.rules`` (docs/extending.md).
 
-To add a rule, add one file with a class under `base.register`, together with its what-if unless other rules share that,
-and its texts in `rules.toml`.
+To add a rule, add a function under `base.rule`, together with its what-if unless other rules share that, and its texts
+in `rules.toml`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from ....kernel.profile import SPACE_GLOBAL
 from ....workload.cost import CostedNode, Level, to_ticks
 from ..case import Case, Setting, change_nodes
 from ..whatif import WhatIf
-from .base import Suspicion, can_be_hidden, register
+from .base import Suspicion, can_be_hidden, rule
 
 # The time of a product, or of a copy, in its units stays; what goes is how long its result takes beyond that.
 
@@ -41,47 +41,37 @@ def _share(case: Case, instructions: Sequence[int], *reasons: str) -> float:
     return waits / case.stalled if case.stalled else 0.0
 
 
-@register
-class ProductWaits:
-    """Warp groups that wait for their products."""
-
-    name = "product-waits"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """The instructions that wait, longest first."""
-        share = case.stall_share("gmma")
-        if share < _LEAST_STALLS or not _executed(case, _PRODUCT) or not can_be_hidden(case):
-            return None
-        waits = [n for n in case.costliest(case.prediction.node_stalls, "gmma") if case.waiting(n, "gmma")]
-        return Suspicion(
-            without_latency(_PRODUCT, "products without latency"),
-            case.setting.places(waits),
-            f"{share:.0%} of warp time is spent waiting for products, while the tensor cores are busy"
-            f" {case.use('tensor'):.0%} of the time",
-            "issue the next products before using these (wgmma.wait_group 1), or let warp groups take turns",
-            share / 2,
-        )
+@rule("product-waits")
+def product_waits(case: Case) -> Suspicion | None:
+    """Warp groups that wait for their products: the instructions that wait, longest first."""
+    share = case.stall_share("gmma")
+    if share < _LEAST_STALLS or not _executed(case, _PRODUCT) or not can_be_hidden(case):
+        return None
+    waits = [n for n in case.costliest(case.prediction.node_stalls, "gmma") if case.waiting(n, "gmma")]
+    return Suspicion(
+        without_latency(_PRODUCT, "products without latency"),
+        case.setting.places(waits),
+        f"{share:.0%} of warp time is spent waiting for products, while the tensor cores are busy"
+        f" {case.use('tensor'):.0%} of the time",
+        "issue the next products before using these (wgmma.wait_group 1), or let warp groups take turns",
+        share / 2,
+    )
 
 
-@register
-class CopyWaits:
-    """Warps that wait for the copy engine."""
-
-    name = "copy-waits"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """The waits, longest first."""
-        waits = [n for n in _executed(case, _MBARRIER) if "PHASECHK" in case.setting.instructions[n].modifiers]
-        share = _share(case, waits, "short_scoreboard")
-        if share < _LEAST_STALLS or not _executed(case, _COPY) or not can_be_hidden(case):
-            return None
-        return Suspicion(
-            without_latency(_COPY, "copies without latency"),
-            case.setting.places(case.costliest(waits, "short_scoreboard")),
-            f"{share:.0%} of warp time is spent at barriers in shared memory",
-            "use more stages, so that copies are issued earlier",
-            share / 2,
-        )
+@rule("copy-waits")
+def copy_waits(case: Case) -> Suspicion | None:
+    """Warps that wait for the copy engine: the waits, longest first."""
+    waits = [n for n in _executed(case, _MBARRIER) if "PHASECHK" in case.setting.instructions[n].modifiers]
+    share = _share(case, waits, "short_scoreboard")
+    if share < _LEAST_STALLS or not _executed(case, _COPY) or not can_be_hidden(case):
+        return None
+    return Suspicion(
+        without_latency(_COPY, "copies without latency"),
+        case.setting.places(case.costliest(waits, "short_scoreboard")),
+        f"{share:.0%} of warp time is spent at barriers in shared memory",
+        "use more stages, so that copies are issued earlier",
+        share / 2,
+    )
 
 
 # A cluster's blocks may share a tile: each copies a part of it from L2, for all of them.
@@ -113,29 +103,24 @@ def shared_by_pairs(copies: Collection[int], what: str) -> WhatIf:
     return WhatIf(f"pairs of blocks share {what}", "code", apply)
 
 
-@register
-class Multicast:
-    """Tiles that several blocks each copy from L2."""
-
-    name = "multicast"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """The copies of the buffer that is copied most, if L2 is busy with what other blocks have fetched."""
-        setting, use = case.setting, case.use("l2")
-        if use < _LEAST_USE:
-            return None
-        most, what = most_copied(setting, [n for n in _executed(case, _COPY) if _several_times(setting, n)])
-        if not most:
-            return None
-        hits = sum(share * setting.behaviour.accesses[n].l2_hit for n, share in most.items()) / sum(most.values())
-        return Suspicion(
-            shared_by_pairs(frozenset(most), what),
-            setting.places(most),
-            f"L2 is busy {use:.0%} of the time; {hits:.0%} of the bytes copied as {what} are in L2 because "
-            "another block has copied them too",
-            f"let clusters of two blocks share {what} by multicast",
-            use / 4,
-        )
+@rule("multicast")
+def multicast(case: Case) -> Suspicion | None:
+    """The copies of the buffer that is copied most, if L2 is busy with what other blocks have fetched."""
+    setting, use = case.setting, case.use("l2")
+    if use < _LEAST_USE:
+        return None
+    most, what = most_copied(setting, [n for n in _executed(case, _COPY) if _several_times(setting, n)])
+    if not most:
+        return None
+    hits = sum(share * setting.behaviour.accesses[n].l2_hit for n, share in most.items()) / sum(most.values())
+    return Suspicion(
+        shared_by_pairs(frozenset(most), what),
+        setting.places(most),
+        f"L2 is busy {use:.0%} of the time; {hits:.0%} of the bytes copied as {what} are in L2 because "
+        "another block has copied them too",
+        f"let clusters of two blocks share {what} by multicast",
+        use / 4,
+    )
 
 
 def most_copied(setting: Setting, copies: Iterable[int]) -> tuple[dict[int, float], str]:
@@ -186,36 +171,31 @@ def larger_tiles(copies: Collection[int], what: str) -> WhatIf:
     return WhatIf(f"one block instead of two, with {what} copied once", "code", apply)
 
 
-@register
-class SmallTiles:
-    """Several blocks on an SM, each with its own tiles, where one with larger tiles would copy less."""
-
-    name = "small-tiles"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """The copies of the buffer that is copied most, if two blocks of an SM would fit into one."""
-        setting, limits = case.setting, case.setting.gpu.occupancy
-        words = {"l2": "L2", "dram": "DRAM", "async_shared": "the data path of shared memory"}
-        busiest = max(words, key=case.use)
-        use, products, fits = case.use(busiest), max(map(case.use, _TENSOR)), setting.fits
-        made = _executed(case, _PRODUCT) or _executed(case, "tcgen05")
-        together = 2 * setting.workload.launch.threads_per_block <= limits.max_threads_per_block
-        room = 2 * fits.shared_bytes_per_block <= limits.shared_bytes_per_block_optin + limits.shared_reserved_per_block
-        several = fits.blocks_per_sm > 1 and setting.costed.blocks >= 2 * setting.costed.sm_count and together and room
-        if use < max(_BUSY_COPIES, products) or products >= _BUSY_PRODUCTS or not several or not made:
-            return None
-        loads = [n for n in _executed(case, _COPY) if _loads(setting, n)]
-        most, what = most_copied(setting, loads)
-        if not most:
-            return None
-        return Suspicion(
-            larger_tiles(frozenset(most), what),
-            setting.places(most),
-            f"the tensor cores are busy {products:.0%} of the time, {words[busiest]} {use:.0%};"
-            f" {fits.blocks_per_sm} blocks on an SM copy their own {what}",
-            f"use tiles that are twice as large, with {what} copied once for both halves",
-            use / 4,
-        )
+@rule("small-tiles")
+def small_tiles(case: Case) -> Suspicion | None:
+    """The copies of the buffer that is copied most, if two blocks of an SM would fit into one with larger tiles."""
+    setting, limits = case.setting, case.setting.gpu.occupancy
+    words = {"l2": "L2", "dram": "DRAM", "async_shared": "the data path of shared memory"}
+    busiest = max(words, key=case.use)
+    use, products, fits = case.use(busiest), max(map(case.use, _TENSOR)), setting.fits
+    made = _executed(case, _PRODUCT) or _executed(case, "tcgen05")
+    together = 2 * setting.workload.launch.threads_per_block <= limits.max_threads_per_block
+    room = 2 * fits.shared_bytes_per_block <= limits.shared_bytes_per_block_optin + limits.shared_reserved_per_block
+    several = fits.blocks_per_sm > 1 and setting.costed.blocks >= 2 * setting.costed.sm_count and together and room
+    if use < max(_BUSY_COPIES, products) or products >= _BUSY_PRODUCTS or not several or not made:
+        return None
+    loads = [n for n in _executed(case, _COPY) if _loads(setting, n)]
+    most, what = most_copied(setting, loads)
+    if not most:
+        return None
+    return Suspicion(
+        larger_tiles(frozenset(most), what),
+        setting.places(most),
+        f"the tensor cores are busy {products:.0%} of the time, {words[busiest]} {use:.0%};"
+        f" {fits.blocks_per_sm} blocks on an SM copy their own {what}",
+        f"use tiles that are twice as large, with {what} copied once for both halves",
+        use / 4,
+    )
 
 
 def _loads(setting: Setting, index: int) -> bool:

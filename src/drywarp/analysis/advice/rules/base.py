@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -97,16 +98,38 @@ class Rule(Protocol):
         ...
 
 
+Look = Callable[[Case], Suspicion | None]
 _RULES: dict[str, Rule] = {}
 
 
-def register(rule: type[Rule]) -> type[Rule]:
+def register(made: type[Rule]) -> type[Rule]:
     """Class decorator: register a rule under its name."""
-    made = rule()
-    if made.name in _RULES:
-        raise ValueError(f"a rule named {made.name} is already registered")
-    _RULES[made.name] = made
-    return rule
+    _add(made())
+    return made
+
+
+def _add(rule: Rule) -> None:
+    if rule.name in _RULES:
+        raise ValueError(f"a rule named {rule.name} is already registered")
+    _RULES[rule.name] = rule
+
+
+@dataclass
+class Simple:
+    """A rule that is a function, with its texts in `rules.toml`."""
+
+    name: str
+    look: Look
+
+
+def rule(name: str) -> Callable[[Look], Look]:
+    """Decorator: register a function as a rule."""
+
+    def add(look: Look) -> Look:
+        _add(Simple(name, look))
+        return look
+
+    return add
 
 
 def registered() -> dict[str, Rule]:

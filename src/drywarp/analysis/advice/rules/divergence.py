@@ -13,7 +13,7 @@ from ....memory.behaviour import AccessBehaviour
 from ....workload.build import build_workload
 from ..case import Case, Setting
 from ..whatif import WhatIf
-from .base import Suspicion, register
+from .base import Suspicion, rule
 
 # The same thread work, packed into full warps.
 #
@@ -104,37 +104,32 @@ def _denser(access: AccessBehaviour, before: float, after: float) -> AccessBehav
 _MOST_FULL = 0.98
 
 
-@register
-class Divergence:
-    """Active lanes as a share of the lanes a warp started with, over all issued instructions."""
-
-    name = "divergence"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """The lines that lose most lanes to divergence."""
-        profile = case.setting.profile
-        lengths = np.array([block.end - block.start for block in profile.cfg.blocks], dtype=np.float64)
-        lost = np.zeros(len(lengths))
-        issued = 0.0
-        for number, times in enumerate(_warps_on_each_path(case)):
-            path = profile.paths[number]
-            if not times or not len(path.lanes):
-                continue
-            idle = np.clip(1 - path.lanes.astype(np.float64) / max(1.0, float(path.lanes[0])), 0, 1)
-            lost += times * np.bincount(path.blocks, idle * lengths[path.blocks], minlength=len(lengths))
-            issued += times * float(lengths[path.blocks].sum())
-        full = 1 - float(lost.sum()) / issued if issued else 1.0
-        if full >= _MOST_FULL:
-            return None
-        blocks = [int(block) for block in np.argsort(-lost, kind="stable") if lost[block] > 0.05 * lost.sum()]
-        code = [profile.cfg.blocks[block] for block in blocks]
-        return Suspicion(
-            no_divergence(),
-            case.setting.places(index for block in code for index in range(block.start, block.end)),
-            f"{full:.0%} of the lanes are active in the average instruction",
-            "regroup work so that neighbouring threads take the same branches and run equally many iterations",
-            1 - full,
-        )
+@rule("divergence")
+def divergence(case: Case) -> Suspicion | None:
+    """The lines that lose most lanes to divergence, of those that a warp started with."""
+    profile = case.setting.profile
+    lengths = np.array([block.end - block.start for block in profile.cfg.blocks], dtype=np.float64)
+    lost = np.zeros(len(lengths))
+    issued = 0.0
+    for number, times in enumerate(_warps_on_each_path(case)):
+        path = profile.paths[number]
+        if not times or not len(path.lanes):
+            continue
+        idle = np.clip(1 - path.lanes.astype(np.float64) / max(1.0, float(path.lanes[0])), 0, 1)
+        lost += times * np.bincount(path.blocks, idle * lengths[path.blocks], minlength=len(lengths))
+        issued += times * float(lengths[path.blocks].sum())
+    full = 1 - float(lost.sum()) / issued if issued else 1.0
+    if full >= _MOST_FULL:
+        return None
+    blocks = [int(block) for block in np.argsort(-lost, kind="stable") if lost[block] > 0.05 * lost.sum()]
+    code = [profile.cfg.blocks[block] for block in blocks]
+    return Suspicion(
+        no_divergence(),
+        case.setting.places(index for block in code for index in range(block.start, block.end)),
+        f"{full:.0%} of the lanes are active in the average instruction",
+        "regroup work so that neighbouring threads take the same branches and run equally many iterations",
+        1 - full,
+    )
 
 
 def _warps_on_each_path(case: Case) -> list[float]:

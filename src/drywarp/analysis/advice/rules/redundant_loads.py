@@ -9,7 +9,7 @@ from ....memory.behaviour import AccessBehaviour
 from ..case import Case, Setting
 from ..resimulate import Reuse, reuse_by_buffer
 from ..whatif import WhatIf, lighter
-from .base import Suspicion, register
+from .base import Suspicion, rule
 
 # Global data that each block fetches once and then reuses nearby.
 #
@@ -49,45 +49,40 @@ _TILED, _LEAST_WORDS = 0.25, 0.5
 """Share of the loads left with a 4x4 tile of results per thread; least words loaded per operation to suggest one."""
 
 
-@register
-class RedundantLoads:
-    """How often a block requests each sector, and how often each value in shared memory is read."""
+@rule("redundant-loads")
+def redundant_loads(case: Case) -> Suspicion | None:
+    """Values of shared memory where its loads dominate a busy load-store unit, else sectors of global memory."""
+    setting = case.setting
+    shared, outside = setting.indices("shared_load"), setting.indices("global_load", "async_copy")
+    busy = case.use_by("shared_load")
+    waits = case.stall_share("mio_throttle", "lg_throttle", "short_scoreboard")
+    full = busy >= _LEAST_USE or waits >= _LEAST_STALLS
+    if full and _executed(setting, shared) > _executed(setting, outside):
+        reads = reads_per_value(setting)
+        if reads >= _LEAST_READS and words_per_operation(setting) >= _LEAST_WORDS:
+            return Suspicion(
+                lighter(frozenset(shared), _TILED, "a quarter of the loads from shared memory"),
+                setting.places(sorted(shared, key=lambda index: -setting.executions[index])),
+                f"each shared-memory value is read {reads:.0f} times; the load-store unit is busy {busy:.0%}",
+                "compute a tile of results per thread, so that values stay in registers; load 16 bytes at a time",
+                busy * (1 - _TILED),
+            )
+    found = {name: use for name, use in reuse_by_buffer(setting).items() if use.times >= _LEAST_TIMES}
+    far = max(busy * (1 - _TILED) if full else 0.0, case.use("dram"), case.stall_share("long_scoreboard"))
+    return _global(setting, found, full, far / 2) if found else None
 
-    name = "redundant-loads"
 
-    def look(self, case: Case) -> Suspicion | None:
-        """Check shared memory where its loads dominate a busy load-store unit, else global memory."""
-        setting = case.setting
-        shared, outside = setting.indices("shared_load"), setting.indices("global_load", "async_copy")
-        busy = case.use_by("shared_load")
-        waits = case.stall_share("mio_throttle", "lg_throttle", "short_scoreboard")
-        full = busy >= _LEAST_USE or waits >= _LEAST_STALLS
-        if full and _executed(setting, shared) > _executed(setting, outside):
-            reads = reads_per_value(setting)
-            if reads >= _LEAST_READS and words_per_operation(setting) >= _LEAST_WORDS:
-                return Suspicion(
-                    lighter(frozenset(shared), _TILED, "a quarter of the loads from shared memory"),
-                    setting.places(sorted(shared, key=lambda index: -setting.executions[index])),
-                    f"each shared-memory value is read {reads:.0f} times; the load-store unit is busy {busy:.0%}",
-                    "compute a tile of results per thread, so that values stay in registers; load 16 bytes at a time",
-                    busy * (1 - _TILED),
-                )
-        found = {name: use for name, use in reuse_by_buffer(setting).items() if use.times >= _LEAST_TIMES}
-        far = max(busy * (1 - _TILED) if full else 0.0, case.use("dram"), case.stall_share("long_scoreboard"))
-        return self._global(setting, found, full, far / 2) if found else None
-
-    @staticmethod
-    def _global(setting: Setting, found: dict[str, Reuse], full: bool, weight: float) -> Suspicion:
-        order = sorted(found, key=lambda name: -found[name].requested * (1 - 1 / found[name].times))
-        times = {index: use.times for use in found.values() for index in use.instructions}
-        said = ", ".join(f"{name or 'some data'} {found[name].times:.0f} times" for name in order[:3])
-        return Suspicion(
-            _once_and_lighter(times) if full else loaded_once(times),
-            setting.places(index for name in order for index in found[name].instructions),
-            f"a block requests each sector several times: {said}",
-            "stage a tile of it in shared memory, or reuse it from registers",
-            weight,
-        )
+def _global(setting: Setting, found: dict[str, Reuse], full: bool, weight: float) -> Suspicion:
+    order = sorted(found, key=lambda name: -found[name].requested * (1 - 1 / found[name].times))
+    times = {index: use.times for use in found.values() for index in use.instructions}
+    said = ", ".join(f"{name or 'some data'} {found[name].times:.0f} times" for name in order[:3])
+    return Suspicion(
+        _once_and_lighter(times) if full else loaded_once(times),
+        setting.places(index for name in order for index in found[name].instructions),
+        f"a block requests each sector several times: {said}",
+        "stage a tile of it in shared memory, or reuse it from registers",
+        weight,
+    )
 
 
 def _executed(setting: Setting, instructions: list[int]) -> float:

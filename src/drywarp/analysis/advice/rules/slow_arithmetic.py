@@ -5,48 +5,43 @@ from __future__ import annotations
 from ....kernel.dataflow import Dataflow
 from ..case import Case, Setting
 from ..whatif import as_class, dropped, lighter
-from .base import Suspicion, register
+from .base import Suspicion, rule
 
 _LEAST_USE, _LEAST_SHARE, _FEWEST, _REACH = 0.4, 0.05, 4, 40
 _REFINING = ("fp32", "fp32_compare", "int", "imad", "predicate", "sfu", "move")
 
 
-@register
-class SfuBound:
-    """Utilization of the special function unit (reciprocals, roots, exponentials, …), and refinement around it."""
-
-    name = "sfu-bound"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """Check the refinement first, then the unit itself."""
-        setting = case.setting
-        own = set(setting.indices("sfu"))
-        starts = division_starts(setting)
-        found = sorted(own - division_instructions(setting, starts)) if starts else sorted(own)
-        if not found:
-            return None
-        refining = refinement(setting, found)
-        total = sum(setting.executions)
-        share = sum(setting.executions[index] for index in refining) / total
-        use = case.use_by("sfu")
-        places = setting.places(sorted(found, key=lambda index: -setting.executions[index]))
-        if share >= _LEAST_SHARE:
-            return Suspicion(
-                dropped(refining, "special functions without refinement"),
-                places,
-                f"{share:.0%} of the instructions refine quotients and roots; the unit is busy {use:.0%} of the time",
-                "use rsqrtf, __fdividef or fast math where the last bit does not matter",
-                share,
-            )
-        if use < _LEAST_USE:
-            return None
+@rule("sfu-bound")
+def sfu_bound(case: Case) -> Suspicion | None:
+    """Refinement around special functions (reciprocals, roots, exponentials, …) first, then their unit itself."""
+    setting = case.setting
+    own = set(setting.indices("sfu"))
+    starts = division_starts(setting)
+    found = sorted(own - division_instructions(setting, starts)) if starts else sorted(own)
+    if not found:
+        return None
+    refining = refinement(setting, found)
+    total = sum(setting.executions)
+    share = sum(setting.executions[index] for index in refining) / total
+    use = case.use_by("sfu")
+    places = setting.places(sorted(found, key=lambda index: -setting.executions[index]))
+    if share >= _LEAST_SHARE:
         return Suspicion(
-            lighter(frozenset(found), 0.0, "special functions at no cost"),
+            dropped(refining, "special functions without refinement"),
             places,
-            f"the special function unit is busy {use:.0%} of the time",
-            "compute fewer: rsqrtf for 1/sqrtf, one reciprocal for several quotients, polynomials for some calls",
-            use / 2,
+            f"{share:.0%} of the instructions refine quotients and roots; the unit is busy {use:.0%} of the time",
+            "use rsqrtf, __fdividef or fast math where the last bit does not matter",
+            share,
         )
+    if use < _LEAST_USE:
+        return None
+    return Suspicion(
+        lighter(frozenset(found), 0.0, "special functions at no cost"),
+        places,
+        f"the special function unit is busy {use:.0%} of the time",
+        "compute fewer: rsqrtf for 1/sqrtf, one reciprocal for several quotients, polynomials for some calls",
+        use / 2,
+    )
 
 
 def refinement(setting: Setting, functions: list[int]) -> frozenset[int]:
@@ -73,27 +68,22 @@ _LONGEST = 48
 """A division ends within this many instructions of its first."""
 
 
-@register
-class IntegerDivision:
-    """The machine-code sequences that implement / and %."""
-
-    name = "integer-division"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """The divisions, most often executed first."""
-        setting = case.setting
-        starts = division_starts(setting)
-        if not starts:
-            return None
-        gone = division_instructions(setting, starts)
-        spent = sum(setting.executions[index] for index in gone)
-        return Suspicion(
-            dropped(gone, "no integer divisions"),
-            setting.places(sorted(starts, key=lambda index: -setting.executions[index])),
-            f"{len(starts)} divisions take {spent / sum(setting.executions):.0%} of the instructions",
-            "make the divisor a compile-time constant or a power of two, or use more grid dimensions",
-            spent / sum(setting.executions),
-        )
+@rule("integer-division")
+def integer_division(case: Case) -> Suspicion | None:
+    """The machine-code sequences that implement / and %, most often executed first."""
+    setting = case.setting
+    starts = division_starts(setting)
+    if not starts:
+        return None
+    gone = division_instructions(setting, starts)
+    spent = sum(setting.executions[index] for index in gone)
+    return Suspicion(
+        dropped(gone, "no integer divisions"),
+        setting.places(sorted(starts, key=lambda index: -setting.executions[index])),
+        f"{len(starts)} divisions take {spent / sum(setting.executions):.0%} of the instructions",
+        "make the divisor a compile-time constant or a power of two, or use more grid dimensions",
+        spent / sum(setting.executions),
+    )
 
 
 def division_starts(setting: Setting) -> list[int]:
@@ -127,24 +117,19 @@ def division_instructions(setting: Setting, starts: list[int]) -> frozenset[int]
 _LEAST_DOUBLES = 0.005
 
 
-@register
-class DoublePrecision:
-    """Double-precision instructions."""
-
-    name = "fp64"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """The instructions, costliest first."""
-        setting = case.setting
-        found = setting.indices("fp64")
-        share = case.share_of(lambda instruction: instruction.class_ == "fp64")
-        if not found or share < _LEAST_DOUBLES:
-            return None
-        use = case.use_by("fp64")
-        return Suspicion(
-            as_class(frozenset(found), "fp32", "single instead of double precision"),
-            setting.places(case.costliest(found)),
-            f"{share:.1%} of the instructions are double precision; their pipe is busy {use:.0%} of the time",
-            "write constants with the f suffix, and use float where its precision suffices",
-            max(use, share),
-        )
+@rule("fp64")
+def fp64(case: Case) -> Suspicion | None:
+    """Double-precision instructions, costliest first."""
+    setting = case.setting
+    found = setting.indices("fp64")
+    share = case.share_of(lambda instruction: instruction.class_ == "fp64")
+    if not found or share < _LEAST_DOUBLES:
+        return None
+    use = case.use_by("fp64")
+    return Suspicion(
+        as_class(frozenset(found), "fp32", "single instead of double precision"),
+        setting.places(case.costliest(found)),
+        f"{share:.1%} of the instructions are double precision; their pipe is busy {use:.0%} of the time",
+        "write constants with the f suffix, and use float where its precision suffices",
+        max(use, share),
+    )

@@ -10,7 +10,7 @@ from ....workload.cost import SYNC_AWAITS, CostedNode, CostedPath, CostedWorkloa
 from ..case import Case, Setting, change_nodes
 from ..whatif import WhatIf, lighter, resident_blocks
 from .asynchronous import larger_tiles, most_copied
-from .base import FULL, WAITING, Suspicion, lone_limit, register
+from .base import FULL, WAITING, Suspicion, lone_limit, rule
 
 _PRODUCTS, _COPY = frozenset({"UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"}), "UTCCP"
 _TENSOR, _SHARED = "async_tensor", "async_shared"
@@ -20,26 +20,21 @@ def _executed(case: Case, opcodes: Collection[str]) -> list[int]:
     return [n for n in case.setting.indices("tcgen05") if case.setting.instructions[n].opcode in opcodes]
 
 
-@register
-class OccupancyTensorMemory:
-    """Occupancy limited by tensor memory alone."""
-
-    name = "occupancy-tensor-memory"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """The blocks that would fit with fewer columns."""
-        fits, target = case.setting.fits, lone_limit(case, "tensor_memory")
-        if target is None:
-            return None
-        columns = case.setting.workload.kernel.resources.tensor_columns
-        return Suspicion(
-            resident_blocks(target),
-            case.setting.places(_executed(case, _PRODUCTS)),
-            f"{columns} columns of tensor memory per block allow {fits.blocks_per_sm} blocks per SM, {target} without "
-            "that limit",
-            "allocate fewer columns: one set of sums, or narrower tiles",
-            case.stall_share(*WAITING) / 2,
-        )
+@rule("occupancy-tensor-memory")
+def occupancy_tensor_memory(case: Case) -> Suspicion | None:
+    """The blocks that would fit with fewer columns, where tensor memory alone limits the occupancy."""
+    fits, target = case.setting.fits, lone_limit(case, "tensor_memory")
+    if target is None:
+        return None
+    columns = case.setting.workload.kernel.resources.tensor_columns
+    return Suspicion(
+        resident_blocks(target),
+        case.setting.places(_executed(case, _PRODUCTS)),
+        f"{columns} columns of tensor memory per block allow {fits.blocks_per_sm} blocks per SM, {target} without "
+        "that limit",
+        "allocate fewer columns: one set of sums, or narrower tiles",
+        case.stall_share(*WAITING) / 2,
+    )
 
 
 # A warp that multiplies awaits phases that only readers of its sums signal: with more sets of sums it need not.
@@ -95,32 +90,27 @@ def more_sums(products: Collection[int]) -> WhatIf:
     return WhatIf("products that need not wait for earlier sums to be read", "code", apply)
 
 
-@register
-class SumsNotOverlapped:
-    """Products that wait until the sums of the tile before have been read."""
-
-    name = "sums-not-overlapped"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """The waits of the warps that multiply, in the order of the code."""
-        products, costed = frozenset(_executed(case, _PRODUCTS)), case.setting.costed
-        if not products or case.use(_TENSOR) >= FULL:
-            return None
-        waits: dict[int, int] = {}
-        for number, phases in readers_phases(costed, products).items():
-            for node, _, awaited in _events(costed.paths[number]):
-                if awaited in phases:
-                    waits[node.instruction] = waits.get(node.instruction, 0) + 1
-        if not waits:
-            return None
-        return Suspicion(
-            more_sums(products),
-            case.setting.places(sorted(waits)),
-            f"the tensor cores are busy {case.use(_TENSOR):.0%} of the time; products wait for warps that read sums "
-            f"{sum(waits.values())} times in a block",
-            "give the products a second set of columns, and let tiles take turns",
-            (1 - case.use(_TENSOR)) / 4,
-        )
+@rule("sums-not-overlapped")
+def sums_not_overlapped(case: Case) -> Suspicion | None:
+    """Products that wait until the sums of the tile before have been read: the waits in the order of the code."""
+    products, costed = frozenset(_executed(case, _PRODUCTS)), case.setting.costed
+    if not products or case.use(_TENSOR) >= FULL:
+        return None
+    waits: dict[int, int] = {}
+    for number, phases in readers_phases(costed, products).items():
+        for node, _, awaited in _events(costed.paths[number]):
+            if awaited in phases:
+                waits[node.instruction] = waits.get(node.instruction, 0) + 1
+    if not waits:
+        return None
+    return Suspicion(
+        more_sums(products),
+        case.setting.places(sorted(waits)),
+        f"the tensor cores are busy {case.use(_TENSOR):.0%} of the time; products wait for warps that read sums "
+        f"{sum(waits.values())} times in a block",
+        "give the products a second set of columns, and let tiles take turns",
+        (1 - case.use(_TENSOR)) / 4,
+    )
 
 
 # A pair of blocks multiplies with the tensor cores of both SMs; each loads and reads half of the second operand.
@@ -155,64 +145,54 @@ def pairs_of_blocks(products: Collection[int], copies: Collection[int], what: st
     return WhatIf(f"pairs of blocks, each with half of {what}", "code", apply)
 
 
-@register
-class SingleBlocks:
-    """Products of single blocks where pairs would copy and read less."""
-
-    name = "single-blocks"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """The copies of the buffer that is copied most, and the products."""
-        setting = case.setting
-        products = [n for n in _executed(case, _PRODUCTS) if "2CTA" not in setting.instructions[n].modifiers]
-        words = {_SHARED: "the data path of shared memory", "l2": "L2"}
-        busiest = max(words, key=case.use)
-        forms = [matrix_form(setting.instructions[n]) for n in products]
-        wide = all(form is not None and form.rows == 128 and form.columns >= form.rows for form in forms)
-        if not products or not wide or setting.costed.blocks < 2 or case.use(busiest) < _LEAST_USE:
-            return None
-        loads = [n for n in setting.indices("bulk_copy") if setting.instructions[n].opcode == "UTMALDG"]
-        most, what = most_copied(setting, loads)
-        if not most or case.use(busiest) < case.use(_TENSOR):
-            return None
-        return Suspicion(
-            pairs_of_blocks(frozenset(products), frozenset(most), what),
-            setting.places([*most, *products]),
-            f"{words[busiest]} is busy {case.use(busiest):.0%} of the time, the tensor cores {case.use(_TENSOR):.0%};"
-            f" every block copies whole {what}",
-            f"let pairs of blocks multiply together (cta_group::2), each with half of {what}",
-            case.use(busiest) / 4,
-        )
+@rule("single-blocks")
+def single_blocks(case: Case) -> Suspicion | None:
+    """Products of single blocks where pairs would copy and read less: the copies of most, and the products."""
+    setting = case.setting
+    products = [n for n in _executed(case, _PRODUCTS) if "2CTA" not in setting.instructions[n].modifiers]
+    words = {_SHARED: "the data path of shared memory", "l2": "L2"}
+    busiest = max(words, key=case.use)
+    forms = [matrix_form(setting.instructions[n]) for n in products]
+    wide = all(form is not None and form.rows == 128 and form.columns >= form.rows for form in forms)
+    if not products or not wide or setting.costed.blocks < 2 or case.use(busiest) < _LEAST_USE:
+        return None
+    loads = [n for n in setting.indices("bulk_copy") if setting.instructions[n].opcode == "UTMALDG"]
+    most, what = most_copied(setting, loads)
+    if not most or case.use(busiest) < case.use(_TENSOR):
+        return None
+    return Suspicion(
+        pairs_of_blocks(frozenset(products), frozenset(most), what),
+        setting.places([*most, *products]),
+        f"{words[busiest]} is busy {case.use(busiest):.0%} of the time, the tensor cores {case.use(_TENSOR):.0%};"
+        f" every block copies whole {what}",
+        f"let pairs of blocks multiply together (cta_group::2), each with half of {what}",
+        case.use(busiest) / 4,
+    )
 
 
 _LEAST_COPIES = 0.02
 
 
-@register
-class ScaleFactors:
-    """Copies of scale factors to tensor memory that hold up products."""
-
-    name = "scale-factors"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """The copies, if they take a noticeable part of what passes through shared memory."""
-        setting, copies = case.setting, frozenset(_executed(case, {_COPY}))
-        scaled = {"UTCQMMA", "UTCOMMA"} & {setting.instructions[n].opcode for n in _executed(case, _PRODUCTS)}
-        names = [subsystem.name for subsystem in setting.costed.subsystems]
-        if not copies or not scaled:
-            return None
-        mine = total = 0.0
-        each = {node.instruction: node for path in setting.costed.paths for node in path.nodes}
-        for n, node in each.items():
-            taken = sum(x.lambda_ticks for x in node.levels if names[x.subsystem] == _SHARED) * setting.executions[n]
-            total, mine = total + taken, mine + taken * (n in copies)
-        share = case.use(_SHARED) * mine / total if total else 0.0
-        if share < _LEAST_COPIES:
-            return None
-        return Suspicion(
-            lighter(copies, 0, "scale factors in tensor memory from the start"),
-            setting.places(sorted(copies)),
-            f"copies of scale factors keep the data path of shared memory busy {share:.0%} of the time",
-            "let more products share a copy of scale factors, or use fewer factors",
-            share,
-        )
+@rule("scale-factors")
+def scale_factors(case: Case) -> Suspicion | None:
+    """Copies of scale factors to tensor memory, if they take a noticeable part of what passes through shared memory."""
+    setting, copies = case.setting, frozenset(_executed(case, {_COPY}))
+    scaled = {"UTCQMMA", "UTCOMMA"} & {setting.instructions[n].opcode for n in _executed(case, _PRODUCTS)}
+    names = [subsystem.name for subsystem in setting.costed.subsystems]
+    if not copies or not scaled:
+        return None
+    mine = total = 0.0
+    each = {node.instruction: node for path in setting.costed.paths for node in path.nodes}
+    for n, node in each.items():
+        taken = sum(x.lambda_ticks for x in node.levels if names[x.subsystem] == _SHARED) * setting.executions[n]
+        total, mine = total + taken, mine + taken * (n in copies)
+    share = case.use(_SHARED) * mine / total if total else 0.0
+    if share < _LEAST_COPIES:
+        return None
+    return Suspicion(
+        lighter(copies, 0, "scale factors in tensor memory from the start"),
+        setting.places(sorted(copies)),
+        f"copies of scale factors keep the data path of shared memory busy {share:.0%} of the time",
+        "let more products share a copy of scale factors, or use fewer factors",
+        share,
+    )

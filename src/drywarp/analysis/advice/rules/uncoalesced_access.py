@@ -13,7 +13,7 @@ from ....memory.table import MemoryGeometry
 from ...fits import geometry_of
 from ..case import Case, Setting
 from ..whatif import WhatIf
-from .base import Suspicion, register
+from .base import Suspicion, rule
 
 # The minimum cost of an instruction's accesses for the bytes that they move.
 
@@ -108,32 +108,27 @@ _CLASSES = ("global_load", "global_store", "async_copy")
 _LEAST_RATIO = 1.25
 
 
-@register
-class UncoalescedAccess:
-    """Sectors per request, compared with the fewest that hold the same bytes."""
-
-    name = "uncoalesced-access"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """The accesses, most excess sectors first."""
-        setting = case.setting
-        wanted = set(setting.indices(*_CLASSES))
-        wasteful = {
-            index: ideal
-            for index, ideal in ideal_units(setting, SPACE_GLOBAL).items()
-            if index in wanted and ideal.ratio >= _LEAST_RATIO
-        }
-        if not wasteful:
-            return None
-        lost = {i: (ideal.units - ideal.least) * setting.executions[i] for i, ideal in wasteful.items()}
-        order = sorted(wasteful, key=lambda index: -lost[index])
-        worst, active = wasteful[order[0]], setting.behaviour.accesses[order[0]].requests
-        sectors, least = worst.units / active, worst.least / active
-        many = f", and {len(order) - 1} other instructions like it" if len(order) > 1 else ""
-        return Suspicion(
-            coalesced(wasteful.keys()),
-            setting.places(order),
-            f"{sectors:.1f} sectors per request where {least:.1f} hold the same bytes{many}",
-            "let neighbouring threads access neighbouring elements, or transpose through shared memory",
-            max(case.use_by("global_load"), case.use("l2"), case.use("dram")) * (1 - 1 / worst.ratio),
-        )
+@rule("uncoalesced-access")
+def uncoalesced_access(case: Case) -> Suspicion | None:
+    """The accesses with more sectors per request than hold the same bytes, most excess sectors first."""
+    setting = case.setting
+    wanted = set(setting.indices(*_CLASSES))
+    wasteful = {
+        index: ideal
+        for index, ideal in ideal_units(setting, SPACE_GLOBAL).items()
+        if index in wanted and ideal.ratio >= _LEAST_RATIO
+    }
+    if not wasteful:
+        return None
+    lost = {i: (ideal.units - ideal.least) * setting.executions[i] for i, ideal in wasteful.items()}
+    order = sorted(wasteful, key=lambda index: -lost[index])
+    worst, active = wasteful[order[0]], setting.behaviour.accesses[order[0]].requests
+    sectors, least = worst.units / active, worst.least / active
+    many = f", and {len(order) - 1} other instructions like it" if len(order) > 1 else ""
+    return Suspicion(
+        coalesced(wasteful.keys()),
+        setting.places(order),
+        f"{sectors:.1f} sectors per request where {least:.1f} hold the same bytes{many}",
+        "let neighbouring threads access neighbouring elements, or transpose through shared memory",
+        max(case.use_by("global_load"), case.use("l2"), case.use("dram")) * (1 - 1 / worst.ratio),
+    )

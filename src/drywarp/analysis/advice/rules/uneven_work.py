@@ -7,7 +7,7 @@ from dataclasses import replace
 from ....workload.cost import CostedNode, CostedWorkload
 from ..case import Case, Setting, change_nodes
 from ..whatif import WhatIf
-from .base import Suspicion, can_be_hidden, register
+from .base import Suspicion, can_be_hidden, rule
 
 # A grid that finishes on all SMs at once, without a partial last wave.
 #
@@ -38,36 +38,31 @@ _LEAST_LOSS = 1.03
 _SHARED = ("l2", "l3", "dram", "host", "atomics")
 
 
-@register
-class TailEffect:
+@rule("tail-effect")
+def tail_effect(case: Case) -> Suspicion | None:
     """The grid's waves, compared with whole waves."""
-
-    name = "tail-effect"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """Compare the grid with whole waves."""
-        costed = case.setting.costed
-        if costed.runs:
-            return None
-        waves = costed.blocks / (costed.sm_count * costed.blocks_per_sm)
-        loads = -(-costed.blocks // costed.sm_count) * costed.sm_count / costed.blocks
-        # The busiest unit needs its time for an average SM's share in any case.
-        busiest = max(case.prediction.utilization.values(), default=0.0)
-        most = loads / busiest if busiest else float("inf")
-        # Balancing the SMs does not speed up what they share.
-        shared = max((case.prediction.utilization.get(name, 0.0) for name in _SHARED), default=0.0)
-        most = min(most, 1 / shared) if shared else most
-        if min(most, max(loads, -(-waves // 1) / waves)) < _LEAST_LOSS:
-            return None
-        return Suspicion(
-            even_grid(),
-            (),
-            f"{costed.blocks} blocks are {waves:.2f} waves of {costed.sm_count * costed.blocks_per_sm}",
-            "use smaller blocks or less work in each, or a grid of whole waves with a grid-stride loop"
-            if waves >= 1
-            else "split the work into more blocks, along another dimension as well if necessary",
-            1 - waves / -(-waves // 1),
-        )
+    costed = case.setting.costed
+    if costed.runs:
+        return None
+    waves = costed.blocks / (costed.sm_count * costed.blocks_per_sm)
+    loads = -(-costed.blocks // costed.sm_count) * costed.sm_count / costed.blocks
+    # The busiest unit needs its time for an average SM's share in any case.
+    busiest = max(case.prediction.utilization.values(), default=0.0)
+    most = loads / busiest if busiest else float("inf")
+    # Balancing the SMs does not speed up what they share.
+    shared = max((case.prediction.utilization.get(name, 0.0) for name in _SHARED), default=0.0)
+    most = min(most, 1 / shared) if shared else most
+    if min(most, max(loads, -(-waves // 1) / waves)) < _LEAST_LOSS:
+        return None
+    return Suspicion(
+        even_grid(),
+        (),
+        f"{costed.blocks} blocks are {waves:.2f} waves of {costed.sm_count * costed.blocks_per_sm}",
+        "use smaller blocks or less work in each, or a grid of whole waves with a grid-stride loop"
+        if waves >= 1
+        else "split the work into more blocks, along another dimension as well if necessary",
+        1 - waves / -(-waves // 1),
+    )
 
 
 # Warps spread evenly over the partitions of an SM at all times.
@@ -99,26 +94,21 @@ def balanced_partitions() -> WhatIf:
 _LEAST_IMBALANCE = 0.05
 
 
-@register
-class SchedulerImbalance:
-    """Instructions by partition, for the resident warps."""
-
-    name = "scheduler-imbalance"
-
-    def look(self, case: Case) -> Suspicion | None:
-        """The imbalance between partitions, where it is large enough."""
-        costed = case.setting.costed
-        uneven = imbalance(costed)
-        if uneven < _LEAST_IMBALANCE or not can_be_hidden(case):
-            return None
-        return Suspicion(
-            balanced_partitions(),
-            (),
-            f"the average scheduler has {uneven:.0%} fewer instructions than the busiest, with {costed.warps_per_sm} "
-            "warps per SM",
-            "give all warps of a block the same work, in blocks of a multiple of four warps",
-            uneven,
-        )
+@rule("scheduler-imbalance")
+def scheduler_imbalance(case: Case) -> Suspicion | None:
+    """Instructions by partition for the resident warps, where they are uneven enough."""
+    costed = case.setting.costed
+    uneven = imbalance(costed)
+    if uneven < _LEAST_IMBALANCE or not can_be_hidden(case):
+        return None
+    return Suspicion(
+        balanced_partitions(),
+        (),
+        f"the average scheduler has {uneven:.0%} fewer instructions than the busiest, with {costed.warps_per_sm} "
+        "warps per SM",
+        "give all warps of a block the same work, in blocks of a multiple of four warps",
+        uneven,
+    )
 
 
 def imbalance(costed: CostedWorkload) -> float:

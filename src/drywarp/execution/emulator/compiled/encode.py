@@ -14,42 +14,8 @@ from ....kernel.cfg import ends_block
 from ....kernel.instruction import PT, RZ, Constant, Immediate, Instruction, Operand, Predicate, Register
 from ..constants import ConstantBanks
 from ..operands import float_bits, float_or_int_high
-from .layout import (
-    ALWAYS,
-    CHANGED,
-    COLUMNS,
-    CONSTANT,
-    DST,
-    DST_UNIFORM,
-    FLIP,
-    FLUSHED,
-    FULL,
-    GUARD,
-    HIGH,
-    IN0,
-    INDEX,
-    KEEP,
-    KIND,
-    MODIFIED,
-    NEVER,
-    NOWHERE,
-    OP,
-    OUT0,
-    PATTERN,
-    PATTERN2,
-    PLUS,
-    REGION,
-    REGISTER,
-    UNIFORM,
-    UNIFORM_PREDICATE,
-    UNKNOWN,
-    UNKNOWN_END,
-    VALUE,
-    A,
-    B,
-    C,
-    D,
-)
+from . import layout as core
+from .layout import ALWAYS, DST, FULL, GUARD, HIGH, IN0, INDEX, KIND, NEVER, NOWHERE, OP, OUT0, VALUE, A, B, C, D
 
 SIGN = 0x80000000
 _EXPONENT = 0x7F800000
@@ -87,7 +53,7 @@ def encode(banks: ConstantBanks, instruction: Instruction) -> list[int]:
     except (KeyError, NotEncoded, EmulationError, StopIteration, ValueError, IndexError):
         # A malformed instruction is reported by its handler when it is reached.
         row = Row(banks)
-        row.cells[OP] = UNKNOWN_END if ends_block(instruction) else UNKNOWN
+        row.cells[OP] = core.UNKNOWN_END if ends_block(instruction) else core.UNKNOWN
     return row.cells
 
 
@@ -101,13 +67,13 @@ class Row:
 
     def __init__(self, banks: ConstantBanks) -> None:
         self.banks = banks
-        self.cells = [0] * COLUMNS
-        for column in (DST, OUT0, OUT0 + 1, REGION, PATTERN, PATTERN2):
+        self.cells = [0] * core.COLUMNS
+        for column in (DST, OUT0, OUT0 + 1, core.REGION, core.PATTERN, core.PATTERN2):
             self.cells[column] = NOWHERE
         for column in (GUARD, IN0, IN0 + 1, IN0 + 2):
             self.cells[column] = ALWAYS
         for column in (A, B, C, D):
-            self.cells[column + KEEP] = FULL
+            self.cells[column + core.KEEP] = FULL
 
     def __setitem__(self, column: int, value: int) -> None:
         self.cells[column] = value
@@ -119,13 +85,13 @@ class Row:
         if not isinstance(operand, Register) or not 0 <= operand.index <= RZ:
             refuse()
         self.cells[DST] = NOWHERE if operand.index == RZ else operand.index
-        self.cells[DST_UNIFORM] = int(operand.uniform)
+        self.cells[core.DST_UNIFORM] = int(operand.uniform)
 
     def put_predicate(self, operand: Operand, which: int = 0) -> None:
         """The predicate that the instruction writes; `which` 1 is the second one."""
         if not isinstance(operand, Predicate) or not 0 <= operand.index <= PT:
             refuse()
-        number = operand.index + UNIFORM_PREDICATE * operand.uniform
+        number = operand.index + core.UNIFORM_PREDICATE * operand.uniform
         self.cells[OUT0 + which] = NOWHERE if operand.index == PT else number
 
     # Predicates -----------------------------------------------------------------------------------
@@ -136,7 +102,7 @@ class Row:
             refuse()
         if operand.index == PT:
             return NEVER if operand.negate else ALWAYS
-        return (operand.index + UNIFORM_PREDICATE * operand.uniform) * 2 + operand.negate
+        return (operand.index + core.UNIFORM_PREDICATE * operand.uniform) * 2 + operand.negate
 
     def given(self, operand: Operand, which: int = 0) -> None:
         """A predicate that the instruction reads, other than its guard."""
@@ -146,7 +112,7 @@ class Row:
 
     def constant(self, column: int, value: int, high: int = 0) -> None:
         """A source that is known."""
-        self.cells[column + KIND] = CONSTANT
+        self.cells[column + KIND] = core.CONSTANT
         self.cells[column + VALUE], self.cells[column + HIGH] = value & FULL, high & FULL
 
     def known(self, operand: Operand) -> int | None:
@@ -172,22 +138,22 @@ class Row:
             return
         if not isinstance(operand, Register) or operand.index < 0:
             refuse()
-        self.cells[column + KIND] = UNIFORM if operand.uniform else REGISTER
+        self.cells[column + KIND] = core.UNIFORM if operand.uniform else core.REGISTER
         self.cells[column + INDEX] = operand.index
 
     def modify(self, column: int, keep: int, flip: int, plus: int, flush: bool = False) -> None:
         """Modifiers of a source: ((word & keep) ^ flip) + plus; of a pair, its upper word's."""
         cells = self.cells
-        changed = MODIFIED * ((keep, flip, plus) != (FULL, 0, 0)) | FLUSHED * flush
-        if cells[column + KIND] == CONSTANT:
+        changed = core.MODIFIED * ((keep, flip, plus) != (FULL, 0, 0)) | core.FLUSHED * flush
+        if cells[column + KIND] == core.CONSTANT:
             for part in (VALUE, HIGH):
                 word = cells[column + part]
                 if flush and not word & _EXPONENT:
                     word &= SIGN
                 cells[column + part] = (((word & keep) ^ flip) + plus) & FULL
             return
-        cells[column + KEEP], cells[column + FLIP], cells[column + PLUS] = keep, flip, plus
-        cells[column + CHANGED] = changed
+        cells[column + core.KEEP], cells[column + core.FLIP], cells[column + core.PLUS] = keep, flip, plus
+        cells[column + core.CHANGED] = changed
 
     def word(self, column: int, operand: Operand) -> None:
         """A source of integers, `-` and `~` applied."""
@@ -228,7 +194,7 @@ class Row:
             return
         self.raw(column, operand)
         keep, flip = _signs(operand)
-        if self.cells[column + KIND] == CONSTANT:
+        if self.cells[column + KIND] == core.CONSTANT:
             self.cells[column + HIGH] = (self.cells[column + HIGH] & keep) ^ flip
         else:
             self.modify(column, keep, flip, 0)

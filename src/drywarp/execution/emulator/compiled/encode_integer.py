@@ -5,76 +5,24 @@ from __future__ import annotations
 from ....kernel.instruction import PT, RZ, Constant, Immediate, Instruction, Operand, Predicate, Register, Special
 from ....kernel.isa.nvidia.opcodes import having
 from ..bitwise import permutation
+from ..half import half_sources, packed_immediate
 from ..integer import split_predicates
 from ..machine import SPECIAL_ROWS
+from . import layout as core
 from .encode import Row, encodes, refuse
-from .layout import (
-    ABSOLUTE,
-    ADD,
-    ADD_CARRY,
-    ADD_WIDE,
-    ALWAYS,
-    BIT_MASK,
-    COMPARE,
-    COMPARE_WIDE,
-    EQUAL,
-    EXTEND,
-    FULL,
-    FUNNEL_LEFT,
-    FUNNEL_RIGHT,
-    GREATER,
-    GUARD,
-    IMM,
-    IMM2,
-    IN0,
-    INDEX,
-    KIND,
-    LEADING_ONE,
-    LESS,
-    LOGIC,
-    MAXIMUM_OF_SUM,
-    MINIMUM,
-    MOVE,
-    MOVE_WIDE,
-    MULTIPLY_ADD,
-    MULTIPLY_ADD_CARRY,
-    MULTIPLY_WIDE,
-    NEVER,
-    NOTHING,
-    OP,
-    PERMUTE,
-    POPULATION,
-    PREDICATE_LOGIC,
-    PREDICATES_TO_REGISTER,
-    REGISTER_TO_PREDICATES,
-    REVERSE,
-    SCALED_ADD,
-    SELECT,
-    SELECT_WIDE,
-    SHIFT_LEFT,
-    SHIFT_RIGHT,
-    SHUFFLE,
-    SPECIAL,
-    SUB,
-    TO_UNIFORM,
-    UNORDERED,
-    VOTE,
-    A,
-    B,
-    C,
-)
+from .layout import ALWAYS, FULL, GUARD, IMM, IMM2, IN0, NEVER, OP, SUB, A, B, C
 
 TESTS = {
-    "LT": LESS,
-    "EQ": EQUAL,
-    "LE": LESS | EQUAL,
-    "GT": GREATER,
-    "NE": LESS | GREATER,
-    "GE": GREATER | EQUAL,
-    "NUM": LESS | EQUAL | GREATER,
-    "NAN": UNORDERED,
+    "LT": core.LESS,
+    "EQ": core.EQUAL,
+    "LE": core.LESS | core.EQUAL,
+    "GT": core.GREATER,
+    "NE": core.LESS | core.GREATER,
+    "GE": core.GREATER | core.EQUAL,
+    "NUM": core.LESS | core.EQUAL | core.GREATER,
+    "NAN": core.UNORDERED,
 }
-TESTS |= {f"{name}U": bits | UNORDERED for name, bits in TESTS.items() if name not in ("NUM", "NAN")}
+TESTS |= {f"{name}U": bits | core.UNORDERED for name, bits in TESTS.items() if name not in ("NUM", "NAN")}
 """When a compare holds; names ending in U also hold for unordered operands (NaN)."""
 COMBINED = {"AND": 0, "OR": 1, "XOR": 2}
 
@@ -92,17 +40,17 @@ def _ones_left_out(operand: Operand, extended: bool) -> int:
 def _nothing(row: Row, i: Instruction) -> None:
     if row.cells[GUARD] != ALWAYS:
         refuse()
-    row[OP] = NOTHING
+    row[OP] = core.NOTHING
 
 
 @encodes("MOV UMOV MOV32I", "64 SPILL")
 def _move(row: Row, i: Instruction) -> None:
     row.put(i.operands[0])
     if "64" in i.modifiers:
-        row[OP] = MOVE_WIDE
+        row[OP] = core.MOVE_WIDE
         row.pair(A, i.operands[1])
     else:
-        row[OP] = MOVE
+        row[OP] = core.MOVE
         row.word(A, i.operands[1])
 
 
@@ -112,7 +60,7 @@ def _select(row: Row, i: Instruction) -> None:
     row.put(destination)
     row.given(test)
     wide = "64" in i.modifiers
-    row[OP] = SELECT_WIDE if wide else SELECT
+    row[OP] = core.SELECT_WIDE if wide else core.SELECT
     for column, operand in ((A, a), (B, b)):
         (row.pair if wide else row.word)(column, operand)
 
@@ -123,11 +71,11 @@ def _special(row: Row, i: Instruction) -> None:
     if not isinstance(operand, Special):
         refuse()
     row.put(i.operands[0])
-    row[OP] = MOVE
+    row[OP] = core.MOVE
     if operand.name == "SRZ":
-        row[OP] = MOVE_WIDE if i.opcode.startswith("CS") and "32" not in i.modifiers else MOVE
+        row[OP] = core.MOVE_WIDE if i.opcode.startswith("CS") and "32" not in i.modifiers else core.MOVE
     elif operand.name in SPECIAL_ROWS and not i.opcode.startswith("CS"):
-        row[A + KIND], row[A + INDEX] = SPECIAL, SPECIAL_ROWS.index(operand.name)
+        row[A + core.KIND], row[A + core.INDEX] = core.SPECIAL, SPECIAL_ROWS.index(operand.name)
     else:
         refuse()
 
@@ -139,7 +87,7 @@ def _load_constant(row: Row, i: Instruction) -> None:
         refuse()
     row.put(i.operands[0])
     place = source.offset & 0xFFFFFFFC
-    row[OP] = MOVE_WIDE if "64" in i.modifiers else MOVE
+    row[OP] = core.MOVE_WIDE if "64" in i.modifiers else core.MOVE
     row.constant(A, row.banks.word(source.bank, place), row.banks.word(source.bank, place + 4))
 
 
@@ -152,16 +100,16 @@ def _add(row: Row, i: Instruction) -> None:
     if "64" in i.modifiers:
         if extended or carries or ins:
             refuse()
-        row[OP] = ADD_WIDE
+        row[OP] = core.ADD_WIDE
         for column, operand in columns:
             row.pair(column, operand)
         return
     if not extended and not carries:
-        row[OP] = ADD
+        row[OP] = core.ADD
         for column, operand in columns:
             row.word(column, operand)
         return
-    row[OP] = ADD_CARRY
+    row[OP] = core.ADD_CARRY
     for column, operand in columns:
         row.flipped(column, operand)
     row[IMM2] = sum(_ones_left_out(operand, extended) for operand in sources)
@@ -182,7 +130,7 @@ def _multiply_add(row: Row, i: Instruction) -> None:
     row.word(A, a)
     row.word(B, b)
     if "WIDE" in names or "HI" in names:
-        row[OP], row[SUB] = MULTIPLY_WIDE, ("U32" in names) | ("HI" in names) << 1
+        row[OP], row[SUB] = core.MULTIPLY_WIDE, ("U32" in names) | ("HI" in names) << 1
         row.pair(C, c)
         row[IN0] = row.predicate(ins[0]) if ins else NEVER
         if outs:
@@ -191,14 +139,14 @@ def _multiply_add(row: Row, i: Instruction) -> None:
     if outs:
         refuse()
     if "X" in names:
-        row[OP] = MULTIPLY_ADD_CARRY
+        row[OP] = core.MULTIPLY_ADD_CARRY
         row.flipped(C, c)
         row.given(ins[0])
         return
-    row[OP] = MULTIPLY_ADD
+    row[OP] = core.MULTIPLY_ADD
     row.word(C, c)
     if 0 in (_plain(row, a), _plain(row, b)):
-        row[OP] = MOVE
+        row[OP] = core.MOVE
         row.cells[A : A + 8] = row.cells[C : C + 8]
 
 
@@ -220,11 +168,11 @@ def _scaled_add(row: Row, i: Instruction) -> None:
     else:
         row.word(A, sources[0])
     if not (high or outs or extended):
-        row[OP] = MULTIPLY_ADD
+        row[OP] = core.MULTIPLY_ADD
         row.constant(B, 1 << (shift & 31))
         row.word(C, sources[1])
         return
-    row[OP], row[IMM] = SCALED_ADD, shift & 31
+    row[OP], row[IMM] = core.SCALED_ADD, shift & 31
     row[SUB] = (2 if "SX32" in i.modifiers else 1) if high else 3 if negated else 0
     row.flipped(B, sources[1])
     row[IMM2] = _ones_left_out(sources[1], extended) + negated
@@ -246,7 +194,7 @@ def _logic(row: Row, i: Instruction) -> None:
         row.word(column, operand)
     if not isinstance(table, Immediate):
         refuse()
-    row[OP], row[IMM], row[SUB] = LOGIC, int(table.value) & 0xFF, "PAND" in i.modifiers
+    row[OP], row[IMM], row[SUB] = core.LOGIC, int(table.value) & 0xFF, "PAND" in i.modifiers
     row[IN0] = row.predicate(rest[0]) if rest else NEVER
 
 
@@ -275,7 +223,7 @@ def _combine(how: int, a: int, b: int) -> int:
 
 
 def _put_logic(row: Row, outs: tuple[Operand, ...], ins: tuple[Operand, ...], table: int, other: int) -> None:
-    row[OP], row[IMM], row[IMM2] = PREDICATE_LOGIC, table & 0xFF, other & 0xFF
+    row[OP], row[IMM], row[IMM2] = core.PREDICATE_LOGIC, table & 0xFF, other & 0xFF
     for which, operand in enumerate(outs):
         row.put_predicate(operand, which)
     for which, operand in enumerate(ins):
@@ -293,15 +241,15 @@ def _shift(row: Row, i: Instruction) -> None:
     signed = "S32" in names or "S64" in names
     row[IMM], row[SUB] = 64 if "U64" in names or "S64" in names else 32, ("W" in names) | signed << 1
     if "L" in names:
-        row[OP] = FUNNEL_LEFT if "HI" in names else SHIFT_LEFT
+        row[OP] = core.FUNNEL_LEFT if "HI" in names else core.SHIFT_LEFT
     else:
-        row[OP] = SHIFT_RIGHT if "HI" in names else FUNNEL_RIGHT
+        row[OP] = core.SHIFT_RIGHT if "HI" in names else core.FUNNEL_RIGHT
 
 
 @encodes("PRMT UPRMT", "F4E B4E RC8 ECL ECR RC16")
 def _permute(row: Row, i: Instruction) -> None:
     destination, a, selector, c = i.operands[:4]
-    row[OP] = PERMUTE
+    row[OP] = core.PERMUTE
     row.put(destination)
     for column, operand in ((A, a), (B, selector), (C, c)):
         row.word(column, operand)
@@ -314,13 +262,13 @@ def _permute(row: Row, i: Instruction) -> None:
 
 @encodes("BMSK UBMSK", "C W")
 def _bit_mask(row: Row, i: Instruction) -> None:
-    _two(row, i, BIT_MASK)
+    _two(row, i, core.BIT_MASK)
     row[SUB] = "W" in i.modifiers
 
 
 @encodes("SGXT USGXT", "U32 W")
 def _extend(row: Row, i: Instruction) -> None:
-    _two(row, i, EXTEND)
+    _two(row, i, core.EXTEND)
     row[SUB] = ("W" in i.modifiers) | ("U32" in i.modifiers) << 1
 
 
@@ -334,7 +282,7 @@ def _two(row: Row, i: Instruction, op: int) -> None:
 @encodes("POPC UPOPC BREV UBREV IABS UIABS")
 def _of_one(row: Row, i: Instruction) -> None:
     name = i.opcode.removeprefix("U")
-    row[OP] = {"POPC": POPULATION, "BREV": REVERSE, "IABS": ABSOLUTE}[name]
+    row[OP] = {"POPC": core.POPULATION, "BREV": core.REVERSE, "IABS": core.ABSOLUTE}[name]
     row.put(i.operands[0])
     row.word(A, i.operands[1])
 
@@ -342,7 +290,7 @@ def _of_one(row: Row, i: Instruction) -> None:
 @encodes("FLO UFLO", "U32 SH")
 def _leading_one(row: Row, i: Instruction) -> None:
     operands = [o for o in i.operands if not isinstance(o, Predicate)]
-    row[OP], row[SUB] = LEADING_ONE, ("U32" not in i.modifiers) | ("SH" in i.modifiers) << 1
+    row[OP], row[SUB] = core.LEADING_ONE, ("U32" not in i.modifiers) | ("SH" in i.modifiers) << 1
     row.put(operands[0])
     row.word(A, operands[1])
 
@@ -350,7 +298,7 @@ def _leading_one(row: Row, i: Instruction) -> None:
 @encodes("IMNMX VIMNMX UIMNMX UVIMNMX VIADDMNMX", "U32 S32")
 def _minimum(row: Row, i: Instruction) -> None:
     _, sources, ins = split_predicates(i.operands[1:])
-    row[OP] = MAXIMUM_OF_SUM if i.opcode == "VIADDMNMX" else MINIMUM
+    row[OP] = core.MAXIMUM_OF_SUM if i.opcode == "VIADDMNMX" else core.MINIMUM
     row[SUB] = "U32" in i.modifiers
     row.put(i.operands[0])
     row.given(ins[-1])
@@ -367,7 +315,7 @@ def _compare(row: Row, i: Instruction) -> None:
     wide = "S64" in names or "U64" in names
     unsigned = "U32" in names or "U64" in names
     upper = "EX" in names
-    row[OP] = COMPARE_WIDE if wide else COMPARE
+    row[OP] = core.COMPARE_WIDE if wide else core.COMPARE
     row[IMM] = TESTS[how]
     row[SUB] = combined | (not unsigned) << 2 | upper << 3 | (upper and how == "NE") << 4
     if upper:
@@ -386,7 +334,7 @@ def _predicates_to_register(row: Row, i: Instruction) -> None:
         refuse()
     field = next((n for n in (*i.modifiers, destination.select) if n.startswith("B")), "B0")
     shift, bits = 8 * int(field[1]), int(mask.value) & 0x7F
-    row[OP], row[SUB], row[IMM], row[IMM2] = PREDICATES_TO_REGISTER, shift, bits, ~(bits << shift) & FULL
+    row[OP], row[SUB], row[IMM], row[IMM2] = core.PREDICATES_TO_REGISTER, shift, bits, ~(bits << shift) & FULL
     row.put(destination)
     row.raw(A, base)
 
@@ -396,13 +344,14 @@ def _register_to_predicates(row: Row, i: Instruction) -> None:
     _, source, mask = i.operands
     if not isinstance(mask, Immediate) or not isinstance(source, Register):
         refuse()
-    row[OP], row[SUB], row[IMM] = REGISTER_TO_PREDICATES, 8 * int((source.select or "B0")[1]), int(mask.value) & 0x7F
+    row[OP], row[SUB] = core.REGISTER_TO_PREDICATES, 8 * int((source.select or "B0")[1])
+    row[IMM] = int(mask.value) & 0x7F
     row.raw(A, source)
 
 
 @encodes("SHFL", "UP DOWN BFLY IDX")
 def _shuffle(row: Row, i: Instruction) -> None:
-    row[OP], row[SUB] = SHUFFLE, ("UP", "DOWN", "BFLY", "IDX").index(i.modifiers[0])
+    row[OP], row[SUB] = core.SHUFFLE, ("UP", "DOWN", "BFLY", "IDX").index(i.modifiers[0])
     row.put_predicate(i.operands[0])
     row.put(i.operands[1])
     for column, operand in zip((A, B, C), i.operands[2:5], strict=True):
@@ -412,7 +361,7 @@ def _shuffle(row: Row, i: Instruction) -> None:
 @encodes("VOTE VOTEU", "ANY ALL EQ")
 def _vote(row: Row, i: Instruction) -> None:
     operands = list(i.operands)
-    row[OP], row[SUB] = VOTE, ("ANY", "ALL", "EQ").index(i.modifiers[0] if i.modifiers else "ALL")
+    row[OP], row[SUB] = core.VOTE, ("ANY", "ALL", "EQ").index(i.modifiers[0] if i.modifiers else "ALL")
     if isinstance(operands[0], Register):
         row.put(operands.pop(0))
     if len(operands) > 1:
@@ -423,10 +372,23 @@ def _vote(row: Row, i: Instruction) -> None:
 @encodes("R2UR", "FILL BROADCAST")
 def _to_uniform(row: Row, i: Instruction) -> None:
     operands = list(i.operands)
-    row[OP] = TO_UNIFORM
+    row[OP] = core.TO_UNIFORM
     if isinstance(operands[0], Predicate):
         row.put_predicate(operands.pop(0))
     if len(operands) != 2:
         refuse()
     row.put(operands[0])
     row.word(A, operands[1])
+
+
+@encodes("HFMA2", "MMA BF16_V2")
+def _constant_pair(row: Row, i: Instruction) -> None:
+    """The compiler's idiom for loading a constant: zero times zero plus two halves."""
+    sources = half_sources(i.operands[1:])
+    if len(sources) != 3 or not isinstance(sources[2], tuple):
+        refuse()
+    if not all(isinstance(o, Register) and o.index == RZ and not o.uniform for o in sources[:2]):
+        refuse()
+    row[OP] = core.MOVE
+    row.put(i.operands[0])
+    row.constant(A, packed_immediate(sources[2], "BF16_V2" in i.modifiers))

@@ -5,57 +5,11 @@ from __future__ import annotations
 from ....kernel.cfg import function_start, jump_target
 from ....kernel.instruction import RZ, Address, Immediate, Instruction, Operand, Predicate, Register, Special
 from ..memory_ops import HINTS, WIDTHS
+from . import layout as core
 from .encode import Row, encodes, refuse
-from .layout import (
-    ADDS,
-    ADDS_DOUBLE,
-    ADDS_FLOAT,
-    ADDS_FLUSHED,
-    ALWAYS,
-    ATOMIC,
-    BLOCK_BARRIER,
-    BRANCH,
-    CONVERGENCE,
-    CONVERGENCE_BEGINS,
-    COPY,
-    COUNTS_DOWN,
-    COUNTS_UP,
-    DIFFERS,
-    EXCHANGES,
-    EXIT,
-    FULL,
-    GENERIC,
-    GLOBAL,
-    GO_ON,
-    GUARD,
-    IMM,
-    IMM2,
-    JOINS,
-    JUMP,
-    LEAST,
-    LEAST_SIGNED,
-    LEAVE_CONVERGENCE,
-    LOAD,
-    LOCAL,
-    MEETS,
-    MOST,
-    MOST_SIGNED,
-    OP,
-    OPERATION,
-    RETURN,
-    SHARED,
-    STORE,
-    SUB,
-    SWAPS,
-    WARP_SYNC,
-    YIELD,
-    A,
-    B,
-    C,
-    D,
-)
+from .layout import ALWAYS, FULL, GUARD, IMM, IMM2, OP, SUB, A, B, C, D
 
-_SPACES = {"global": GLOBAL, "shared": SHARED, "local": LOCAL, "generic": GENERIC}
+_SPACES = {"global": core.GLOBAL, "shared": core.SHARED, "local": core.LOCAL, "generic": core.GENERIC}
 _MOST_SCALE = 255
 
 
@@ -91,14 +45,14 @@ def _load(row: Row, i: Instruction) -> None:
     operands = [o for o in i.operands if not isinstance(o, Predicate)]
     row.put(operands[0])
     signed = "S8" in i.modifiers or "S16" in i.modifiers
-    row[OP], row[SUB] = LOAD, _space(i)
+    row[OP], row[SUB] = core.LOAD, _space(i)
     row[IMM2] = _address(row, i, operands[1]) | i.memory.width | signed << 8
 
 
 @encodes("STG STS STL ST", HINTS + WIDTHS)
 def _store(row: Row, i: Instruction) -> None:
     assert i.memory is not None
-    row[OP], row[SUB] = STORE, _space(i)
+    row[OP], row[SUB] = core.STORE, _space(i)
     row[IMM2] = _address(row, i, i.operands[0]) | i.memory.width
     if not isinstance(i.operands[1], Register):
         refuse()
@@ -112,7 +66,7 @@ def _copy(row: Row, i: Instruction) -> None:
     predicates = [o for o in i.operands if isinstance(o, Predicate)]
     if to.symbol or to.uniform is not None or to.scale != 1 or i.memory.width < 4 or source.base_unsigned32:
         refuse()
-    row[OP], row[SUB] = COPY, to.offset
+    row[OP], row[SUB] = core.COPY, to.offset
     if to.base is not None and to.base.index != RZ:
         row.raw(C, to.base)
     if source.symbol or (source.base is not None and source.base.uniform):
@@ -127,17 +81,17 @@ def _copy(row: Row, i: Instruction) -> None:
 
 
 _OPERATIONS = {
-    "POPC": (ADDS, ADDS),
-    "INC": (COUNTS_UP, COUNTS_UP),
-    "DEC": (COUNTS_DOWN, COUNTS_DOWN),
-    "ADD": (ADDS, ADDS),
-    "EXCH": (EXCHANGES, EXCHANGES),
-    "CAS": (SWAPS, SWAPS),
-    "AND": (MEETS, MEETS),
-    "OR": (JOINS, JOINS),
-    "XOR": (DIFFERS, DIFFERS),
-    "MIN": (LEAST, LEAST_SIGNED),
-    "MAX": (MOST, MOST_SIGNED),
+    "POPC": (core.ADDS, core.ADDS),
+    "INC": (core.COUNTS_UP, core.COUNTS_UP),
+    "DEC": (core.COUNTS_DOWN, core.COUNTS_DOWN),
+    "ADD": (core.ADDS, core.ADDS),
+    "EXCH": (core.EXCHANGES, core.EXCHANGES),
+    "CAS": (core.SWAPS, core.SWAPS),
+    "AND": (core.MEETS, core.MEETS),
+    "OR": (core.JOINS, core.JOINS),
+    "XOR": (core.DIFFERS, core.DIFFERS),
+    "MIN": (core.LEAST, core.LEAST_SIGNED),
+    "MAX": (core.MOST, core.MOST_SIGNED),
 }
 """Unsigned and signed. POPC comes first: `POPC.INC` adds one for each lane."""
 
@@ -148,12 +102,12 @@ def _atomic(row: Row, i: Instruction) -> None:
     name = next(n for n in _OPERATIONS if n in names)
     long = any(n in names for n in ("64", "S64", "U64", "F64"))
     signed = "S32" in names or "S64" in names
-    row[OP], row[SUB], row[OPERATION] = ATOMIC, _space(i), _OPERATIONS[name][signed]
+    row[OP], row[SUB], row[core.OPERATION] = core.ATOMIC, _space(i), _OPERATIONS[name][signed]
     if "F32" in names or "F64" in names:
         if name != "ADD":
             refuse()
-        row[OPERATION] = ADDS_DOUBLE if long else ADDS_FLUSHED if "FTZ" in names else ADDS_FLOAT
-    if row.cells[SUB] == LOCAL or (long and name in ("INC", "DEC")):
+        row[core.OPERATION] = core.ADDS_DOUBLE if long else core.ADDS_FLUSHED if "FTZ" in names else core.ADDS_FLOAT
+    if row.cells[SUB] == core.LOCAL or (long and name in ("INC", "DEC")):
         refuse()
     if isinstance(operands[0], Predicate):
         row.put_predicate(operands.pop(0))
@@ -193,13 +147,13 @@ def _branch(row: Row, i: Instruction) -> None:
     if target is None:
         refuse()
     _extra(row, i)
-    row[OP], row[IMM] = BRANCH, target
+    row[OP], row[IMM] = core.BRANCH, target
 
 
 @encodes("EXIT KILL", "KEEPREFCOUNT PREEMPTED NO_ATEXIT")
 def _exit(row: Row, i: Instruction) -> None:
     _extra(row, i)
-    row[OP] = EXIT
+    row[OP] = core.EXIT
 
 
 @encodes("CALL", "REL NOINC INC")
@@ -208,7 +162,7 @@ def _call(row: Row, i: Instruction) -> None:
     if target is None or any(isinstance(o, Register) for o in i.operands):
         refuse()
     # Unlike a branch, a guarded call splits its lanes even if all or none of them take it.
-    row[OP], row[IMM], row[SUB] = JUMP if row.cells[GUARD] == ALWAYS else BRANCH, target, 1
+    row[OP], row[IMM], row[SUB] = core.JUMP if row.cells[GUARD] == ALWAYS else core.BRANCH, target, 1
 
 
 @encodes("RET", "REL NODEC INC")
@@ -216,41 +170,41 @@ def _return(row: Row, i: Instruction) -> None:
     _only_unguarded(row)
     if function_start(i):
         refuse()
-    row[OP] = RETURN
+    row[OP] = core.RETURN
     row.word(A, next(o for o in i.operands if isinstance(o, Register)))
 
 
 @encodes("BSSY", "RECONVERGENT RELIABLE")
 def _begin_convergence(row: Row, i: Instruction) -> None:
-    row[OP], row[IMM] = CONVERGENCE_BEGINS, _barrier_number(i)
+    row[OP], row[IMM] = core.CONVERGENCE_BEGINS, _barrier_number(i)
 
 
 @encodes("BSYNC", "RECONVERGENT RELIABLE")
 def _converge(row: Row, i: Instruction) -> None:
     _only_unguarded(row)
-    row[OP], row[IMM] = CONVERGENCE, _barrier_number(i)
+    row[OP], row[IMM] = core.CONVERGENCE, _barrier_number(i)
 
 
 @encodes("BREAK", "RELIABLE")
 def _leave_convergence(row: Row, i: Instruction) -> None:
     _extra(row, i)
-    row[OP], row[IMM] = LEAVE_CONVERGENCE, _barrier_number(i)
+    row[OP], row[IMM] = core.LEAVE_CONVERGENCE, _barrier_number(i)
 
 
 @encodes("YIELD NANOSLEEP", "SYNCS WARP")
 def _yield(row: Row, i: Instruction) -> None:
-    row[OP] = YIELD
+    row[OP] = core.YIELD
 
 
 @encodes("ENDCOLLECTIVE")
 def _go_on(row: Row, i: Instruction) -> None:
-    row[OP] = GO_ON
+    row[OP] = core.GO_ON
 
 
 @encodes("WARPSYNC", "ALL COLLECTIVE EXCLUSIVE")
 def _synchronise_warp(row: Row, i: Instruction) -> None:
     _only_unguarded(row)
-    row[OP] = WARP_SYNC
+    row[OP] = core.WARP_SYNC
     operand: Operand | None = next((o for o in i.operands if isinstance(o, Register | Immediate)), None)
     if operand is None:
         row.constant(A, FULL)
@@ -265,4 +219,4 @@ def _block_barrier(row: Row, i: Instruction) -> None:
     if None in known or len(known) > 1:  # the participants are recorded if not the whole block takes part
         refuse()
     number, threads = ([value or 0 for value in known] + [0, 0])[:2]
-    row[OP], row[IMM], row[IMM2] = BLOCK_BARRIER, number & 15, threads
+    row[OP], row[IMM], row[IMM2] = core.BLOCK_BARRIER, number & 15, threads

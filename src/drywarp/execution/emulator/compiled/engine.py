@@ -15,88 +15,8 @@ from ..machine import Machine
 from ..program import Program
 from ..recorder import Recorder
 from ..scheduler import WAITS, Budget, Scheduler
-from .layout import (
-    ACTIVE,
-    ADDRESSES,
-    ARENA,
-    ARRIVED,
-    AT,
-    BARRIERS,
-    BATCH,
-    BLOCK_ACCESSES,
-    CHOOSE,
-    CLOCK,
-    CODE,
-    DONE,
-    EARLIER,
-    ENTRIES,
-    FLAGS,
-    GROUP_ARGUMENT,
-    GROUP_MASK,
-    GROUP_PC,
-    GROUP_SLOTS,
-    GROUP_STAMP,
-    GROUP_STATE,
-    GUARDED,
-    GUARDS,
-    INSTRUCTIONS,
-    LANE_LIMIT,
-    LANE_SETS,
-    LANE_STEPS,
-    LANES,
-    LIVE,
-    LIVE_VERSION,
-    LOCAL_BYTES,
-    LOCAL_MEMORY,
-    LOOK_AFTER,
-    LOOKED,
-    MEMBERS,
-    MISSING,
-    MODE,
-    NEEDS_CONTENT,
-    NEEDS_DECODING,
-    NEEDS_END,
-    NEEDS_LOOK,
-    NEEDS_RELEASE,
-    NEEDS_ROOM,
-    NEEDS_SLOTS,
-    NEEDS_STEP,
-    NEXT,
-    NEXT_OTHER,
-    ORIGIN,
-    OTHERS_WAIT,
-    OVER_LIMIT,
-    PAUSE_AT,
-    PAUSE_STEP,
-    PAUSED,
-    PC,
-    PENDING,
-    PER_BLOCK,
-    REDUCES,
-    REGION_TABLE,
-    REGIONS,
-    REGISTER_WORDS,
-    SCRATCH,
-    SHARED_BASE,
-    SHARED_BYTES,
-    SHARED_FIRST,
-    SHARED_MEMORY,
-    SINCE,
-    SLOTS,
-    SPECIAL_BASE,
-    STATE,
-    STEP,
-    STUCK,
-    TURNED,
-    UNIFORM_BASE,
-    UNIFORM_FLAGS,
-    VOTES,
-    WAITED,
-    WARP_STEPS,
-    WARPS,
-    YIELDED,
-    Log,
-)
+from . import layout as core
+from .layout import LANES, Log
 from .table import Table
 
 _PAUSE_LANE_STEPS, _PAUSE_STEPS, _PAUSE_HANDLED = 30_000_000, 100_000, 64
@@ -112,18 +32,18 @@ class CompiledScheduler(Scheduler):
         super().__init__(machine, program, recorder, budget)
         self.table = table
         state = self.state = recorder.state
-        for column in (MODE, PC, STEP, LIVE_VERSION, REDUCES):
+        for column in (core.MODE, core.PC, core.STEP, core.LIVE_VERSION, core.REDUCES):
             state[column] = 0
-        state[MODE] = CHOOSE
-        state[CLOCK] = machine.clock
-        state[WARPS], state[PER_BLOCK] = machine.warps, machine.warps_per_block
-        state[UNIFORM_BASE], state[UNIFORM_FLAGS] = machine.uniform_base, machine.uniform_flags
-        state[SPECIAL_BASE] = machine.special_base
-        state[SHARED_BYTES], state[LOCAL_BYTES] = machine.shared_bytes, machine.local_bytes
-        state[INSTRUCTIONS] = len(program.instructions)
-        state[SLOTS] = state[WAITED] = 0
-        state[SINCE], state[LOOK_AFTER], state[LOOKED] = 0, self._watch.after, -1
-        state[MISSING], state[TURNED] = -1, 0
+        state[core.MODE] = core.CHOOSE
+        state[core.CLOCK] = machine.clock
+        state[core.WARPS], state[core.PER_BLOCK] = machine.warps, machine.warps_per_block
+        state[core.UNIFORM_BASE], state[core.UNIFORM_FLAGS] = machine.uniform_base, machine.uniform_flags
+        state[core.SPECIAL_BASE] = machine.special_base
+        state[core.SHARED_BYTES], state[core.LOCAL_BYTES] = machine.shared_bytes, machine.local_bytes
+        state[core.INSTRUCTIONS] = len(program.instructions)
+        state[core.SLOTS] = state[core.WAITED] = 0
+        state[core.SINCE], state[core.LOOK_AFTER], state[core.LOOKED] = 0, self._watch.after, -1
+        state[core.MISSING], state[core.TURNED] = -1, 0
         self._batch = np.zeros(machine.warps, np.int64)
         self._slots = np.zeros(machine.warps, np.int64)
         self._scratch = np.zeros(_SCRATCH_WORDS, np.uint32)
@@ -138,64 +58,64 @@ class CompiledScheduler(Scheduler):
     def run(self) -> None:
         """Run until every lane has exited. Raises EmulationError on a deadlock or a faulty access."""
         state = self.state
-        before = int(state[WARP_STEPS]), int(state[LANE_STEPS])
-        state[LANE_LIMIT] = before[1] + self.budget.lane_steps_left()
+        before = int(state[core.WARP_STEPS]), int(state[core.LANE_STEPS])
+        state[core.LANE_LIMIT] = before[1] + self.budget.lane_steps_left()
         self._pause()
         places, processor = self._locate(), level()
         with np.errstate(all="ignore"):
             while True:
                 why = _advance(places, processor)
-                if why == DONE:
+                if why == core.DONE:
                     break
-                if why == NEEDS_SLOTS:
+                if why == core.NEEDS_SLOTS:
                     self.groups.grow()
                     places = self._locate()
-                elif why == NEEDS_CONTENT:
+                elif why == core.NEEDS_CONTENT:
                     self._fill()
-                elif why in (PAUSED, OVER_LIMIT):
-                    self._check(over=why == OVER_LIMIT)
+                elif why in (core.PAUSED, core.OVER_LIMIT):
+                    self._check(over=why == core.OVER_LIMIT)
                     self._pause()
                 else:
                     self._serve(why)
                     # Arrays that have grown meanwhile have moved.
                     places = self._locate()
-        if state[WAITED]:
+        if state[core.WAITED]:
             self.machine.notes.add(WAITS)
-        self.budget.warp_steps += int(state[WARP_STEPS]) - before[0]
-        self.budget.lane_steps += int(state[LANE_STEPS]) - before[1]
+        self.budget.warp_steps += int(state[core.WARP_STEPS]) - before[0]
+        self.budget.lane_steps += int(state[core.LANE_STEPS]) - before[1]
         self.budget.checked(self.recorder)
 
     def _serve(self, why: int) -> None:
         """Handle what the loop cannot."""
         state = self.state
-        if why == NEEDS_DECODING:
-            self.table.enter(int(state[PC]))
-        elif why == NEEDS_ROOM:
-            members = int(state[MEMBERS])
-            passing = int(state[WARPS]) if self.recorder.watched else 0
-            accesses = members * int(self.table.entries[state[PC] // 16, BLOCK_ACCESSES])
+        if why == core.NEEDS_DECODING:
+            self.table.enter(int(state[core.PC]))
+        elif why == core.NEEDS_ROOM:
+            members = int(state[core.MEMBERS])
+            passing = int(state[core.WARPS]) if self.recorder.watched else 0
+            accesses = members * int(self.table.entries[state[core.PC] // 16, core.BLOCK_ACCESSES])
             self.recorder.make_room(members, accesses + passing)
-        elif why == NEEDS_STEP:
-            step = self.table.step(int(state[AT]))
+        elif why == core.NEEDS_STEP:
+            step = self.table.step(int(state[core.AT]))
             frame = self._begin()
             step.run(frame)
             self.release_phases(moved=False)
             self._end()
-            state[AT] += 1
-        elif why == NEEDS_END:
-            end = self.table.end(int(state[AT]))
+            state[core.AT] += 1
+        elif why == core.NEEDS_END:
+            end = self.table.end(int(state[core.AT]))
             frame = self._begin()
             pc = end.run(self, frame)
             self.release_phases(moved=pc == MOVED)
             self._end()
-            state[PC], state[MODE] = (state[PC], CHOOSE) if pc == MOVED else (pc, NEXT)
-        elif why == NEEDS_RELEASE:
+            state[core.PC], state[core.MODE] = (state[core.PC], core.CHOOSE) if pc == MOVED else (pc, core.NEXT)
+        elif why == core.NEEDS_RELEASE:
             self._begin()
             self.groups.release_barriers(self.warps)
             self._end()
-        elif why == NEEDS_LOOK:
+        elif why == core.NEEDS_LOOK:
             self._look()
-        elif why == STUCK:
+        elif why == core.STUCK:
             self._begin()
             self._unlock()
         else:
@@ -203,29 +123,29 @@ class CompiledScheduler(Scheduler):
 
     def _fill(self) -> None:
         """Generate the content of buffers that the current instruction is the first to reach."""
-        self.program.decoder.memory.fill(int(self.state[MISSING]))
-        self.state[MISSING] = -1
+        self.program.decoder.memory.fill(int(self.state[core.MISSING]))
+        self.state[core.MISSING] = -1
 
     def _look(self) -> None:
         """Check whether spinning threads are deadlocked."""
         state, watch = self.state, self._watch
         self._begin()
-        if state[SINCE] > watch.since:
-            watch.progress(int(state[SINCE]))
-        state[LOOKED] = state[STEP]
-        if watch.certain(int(state[STEP])):
-            self._get_going(int(state[PC]))
-            state[MODE] = CHOOSE
-        state[SINCE], state[LOOK_AFTER] = watch.since, watch.after
+        if state[core.SINCE] > watch.since:
+            watch.progress(int(state[core.SINCE]))
+        state[core.LOOKED] = state[core.STEP]
+        if watch.certain(int(state[core.STEP])):
+            self._get_going(int(state[core.PC]))
+            state[core.MODE] = core.CHOOSE
+        state[core.SINCE], state[core.LOOK_AFTER] = watch.since, watch.after
         self._end()
 
     def _begin(self) -> Frame:
         """Make the current batch available to the NumPy handlers."""
-        state, members = self.state, int(self.state[MEMBERS])
+        state, members = self.state, int(self.state[core.MEMBERS])
         self.warps, self.slots = self._batch[:members].copy(), self._slots[:members].copy()
-        self.others_wait, self._next_other = bool(state[OTHERS_WAIT]), int(state[NEXT_OTHER])
-        self._step, self.machine.clock = int(state[STEP]), int(state[CLOCK])
-        self.groups.live_version = int(state[LIVE_VERSION])
+        self.others_wait, self._next_other = bool(state[core.OTHERS_WAIT]), int(state[core.NEXT_OTHER])
+        self._step, self.machine.clock = int(state[core.STEP]), int(state[core.CLOCK])
+        self.groups.live_version = int(state[core.LIVE_VERSION])
         self._handled += 1
         if self._handled % _PAUSE_HANDLED == 0:
             self._check(over=False)
@@ -234,62 +154,62 @@ class CompiledScheduler(Scheduler):
     def _end(self) -> None:
         """Take over the handlers' changes."""
         state = self.state
-        state[OTHERS_WAIT], state[NEXT_OTHER] = self.others_wait, self._next_other
-        state[LIVE_VERSION] = self.groups.live_version
-        state[REDUCES] = any(self.groups.reduction)
+        state[core.OTHERS_WAIT], state[core.NEXT_OTHER] = self.others_wait, self._next_other
+        state[core.LIVE_VERSION] = self.groups.live_version
+        state[core.REDUCES] = any(self.groups.reduction)
 
     def _pause(self) -> None:
-        self.state[PAUSE_AT] = self.state[LANE_STEPS] + _PAUSE_LANE_STEPS
-        self.state[PAUSE_STEP] = self.state[STEP] + _PAUSE_STEPS
+        self.state[core.PAUSE_AT] = self.state[core.LANE_STEPS] + _PAUSE_LANE_STEPS
+        self.state[core.PAUSE_STEP] = self.state[core.STEP] + _PAUSE_STEPS
 
     def _check(self, over: bool) -> None:
         """Raise EmulationLimitError past a limit."""
         budget = self.budget
         reached = budget.lane_limit() if over else self.recorder.exceeded(budget.limits)
-        self._stop_past(reached, int(self.state[PC]))
+        self._stop_past(reached, int(self.state[core.PC]))
         done = budget.checked(self.recorder)
         tell_progress(Progress(done, budget.limits.lane_steps, at_most=True, stage="emulating"))
 
     def _locate(self) -> npt.NDArray[np.int64]:
         """Addresses of all arrays; their lengths go into the state."""
         machine, groups, log, memory = self.machine, self.groups, self.recorder.log, self.program.decoder.memory
-        if self._located is log and self.state[SLOTS] == len(groups.pc):
+        if self._located is log and self.state[core.SLOTS] == len(groups.pc):
             return self._places
         self._located = log
-        self.state[SLOTS], self.state[REGIONS] = len(groups.pc), len(memory.table)
+        self.state[core.SLOTS], self.state[core.REGIONS] = len(groups.pc), len(memory.table)
         arrays: dict[int, npt.NDArray[Any]] = {
-            STATE: self.state,
-            CODE: self.table.code,
-            ENTRIES: self.table.entries,
-            REGISTER_WORDS: machine.words,
-            FLAGS: machine.flags,
-            BATCH: self._batch,
-            ACTIVE: self._active,
-            GUARDED: machine.guarded,
-            GUARDS: machine.guards,
-            SCRATCH: self._scratch,
-            ARENA: memory.views[1],
-            REGION_TABLE: memory.table,
-            PENDING: memory.pending,
-            ORIGIN: self._origin,
-            SHARED_MEMORY: machine.shared[1],
-            SHARED_BASE: machine.shared_base,
-            SHARED_FIRST: machine.shared_first,
-            LOCAL_MEMORY: machine.local,
-            ADDRESSES: self._addresses,
-            LANE_SETS: self._lane_sets,
-            GROUP_PC: groups.pc,
-            GROUP_MASK: groups.mask,
-            GROUP_STATE: groups.state,
-            GROUP_ARGUMENT: groups.argument,
-            GROUP_STAMP: groups.stamp,
-            LIVE: machine.live,
-            BARRIERS: machine.barriers,
-            YIELDED: machine.yielded,
-            ARRIVED: groups.arrived,
-            EARLIER: groups.earlier,
-            VOTES: groups.votes,
-            GROUP_SLOTS: self._slots,
+            core.STATE: self.state,
+            core.CODE: self.table.code,
+            core.ENTRIES: self.table.entries,
+            core.REGISTER_WORDS: machine.words,
+            core.FLAGS: machine.flags,
+            core.BATCH: self._batch,
+            core.ACTIVE: self._active,
+            core.GUARDED: machine.guarded,
+            core.GUARDS: machine.guards,
+            core.SCRATCH: self._scratch,
+            core.ARENA: memory.views[1],
+            core.REGION_TABLE: memory.table,
+            core.PENDING: memory.pending,
+            core.ORIGIN: self._origin,
+            core.SHARED_MEMORY: machine.shared[1],
+            core.SHARED_BASE: machine.shared_base,
+            core.SHARED_FIRST: machine.shared_first,
+            core.LOCAL_MEMORY: machine.local,
+            core.ADDRESSES: self._addresses,
+            core.LANE_SETS: self._lane_sets,
+            core.GROUP_PC: groups.pc,
+            core.GROUP_MASK: groups.mask,
+            core.GROUP_STATE: groups.state,
+            core.GROUP_ARGUMENT: groups.argument,
+            core.GROUP_STAMP: groups.stamp,
+            core.LIVE: machine.live,
+            core.BARRIERS: machine.barriers,
+            core.YIELDED: machine.yielded,
+            core.ARRIVED: groups.arrived,
+            core.EARLIER: groups.earlier,
+            core.VOTES: groups.votes,
+            core.GROUP_SLOTS: self._slots,
         }
         for place, array in arrays.items():
             assert array.flags.c_contiguous

@@ -14,11 +14,10 @@ from ..operands import Touched
 from ..program import Program
 from ..scheduler import Scheduler
 from . import encode_float, encode_integer, encode_memory
-from . import encode_memory as encode_control
 from .encode import encode
 from .layout import BLOCK_ACCESSES, BLOCK_COLUMNS, BLOCK_END, BLOCK_NUMBER, BLOCK_SPINS, COLUMNS, PLACES, Log
 
-ENCODERS = (encode_control, encode_float, encode_integer, encode_memory)
+ENCODERS = (encode_float, encode_integer, encode_memory)
 """Modules whose import registers the encoders of the opcodes."""
 _ACCESSES = 2
 """Most accesses that one memory instruction records: a copy reads and writes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,11 @@ from ....kernel.isa.amd.registers import reads_and_writes, result_count
 from ....kernel.isa.nvidia.registers import Place
 from ..flow import EXIT_BLOCK, Flow
 from ..parameters import INTEGER, POINTER, SLOT_BYTES
-from ..state import Batch, FileShape, Flags, Lanes, State
-from ..words import Architecture, Branch, Call, Finish, Goto, Step, Walked, safely
-from .iterations import Loops, non_affine_flags, with_iterations
+from ..state import Batch, FileShape, Flags, Lanes, State, non_affine_flags
+from ..words import Architecture, Branch, Call, Finish, Goto, Pair, Step, Walked, reaching, safely
+from .iterations import halves_of, with_iterations
 from .memory import MemorySteps
-from .operands import EXEC, SCALARS, SCC, VCC, Operands, active, lanes_of
+from .operands import EXEC, SCALARS, SCC, VCC, Operands, active, lanes_of, place_of
 from .start import Handed, start
 from .values import Values, settled_exec
 
@@ -27,31 +27,14 @@ from .values import Values, settled_exec
 
 
 def needed_instructions(instructions: Sequence[Instruction]) -> frozenset[int]:
-    """Indices of instructions whose results may reach an address, the exec mask or a branch.
-
-    By register names over the whole kernel, in any order: some too many, never too few.
-    """
-    touched = [reads_and_writes(i) for i in instructions]
+    """Indices of instructions whose results may reach an address, the exec mask or a branch."""
     wanted: set[Place] = {("exec", 0), ("exec", 1)}
-    for (reads, _), i in zip(touched, instructions, strict=True):
+    for i in instructions:
         if is_jump(i.opcode):
-            wanted |= reads
+            wanted |= reads_and_writes(i)[0]
         if i.memory is not None:
             wanted |= _address_places(i)
-    writers: dict[Place, list[int]] = {}
-    for index, (_, writes) in enumerate(touched):
-        for place in writes:
-            writers.setdefault(place, []).append(index)
-    chosen: set[int] = set()
-    pending = list(wanted)
-    while pending:
-        for index in writers.get(pending.pop(), ()):
-            if index not in chosen:
-                chosen.add(index)
-                new = touched[index][0] - wanted
-                wanted |= new
-                pending.extend(new)
-    return frozenset(chosen)
+    return reaching(instructions, wanted)
 
 
 def _address_places(i: Instruction) -> set[Place]:
@@ -237,19 +220,20 @@ class Amd(AmdWords, Architecture):
         self._values = Values(operands, walked.shares)
         self.finish = Finishes(operands, self.instructions, self.cfg).finish
         self._needed = needed_instructions(self.instructions)
-        self._loops = Loops(self.instructions, self.cfg, Flow(self.instructions, self.cfg, self).loops, self._needed)
+        self.loop_blocks = [loop.blocks for loop in Flow(self.instructions, self.cfg, self).loops]
 
     def _address_of(self, symbol: str) -> int:
         """The address of a module variable: each has its own slot."""
         return self._image + self._places.setdefault(symbol, len(self._places)) * _VARIABLE_BYTES
 
-    def changed(self, loop: int) -> Sequence[Place]:
-        """Relevant registers that a loop changes."""
-        return self._loops.changed(loop)
+    def written(self, number: int) -> Iterable[Place]:
+        """Relevant registers that an instruction writes."""
+        writes = reads_and_writes(self.instructions[number])[1] if number in self._needed else ()
+        return [place_of(*place) for place in writes]
 
-    def pairs(self, loop: int) -> Sequence[tuple[Place, Place]]:
-        """Halves of 64-bit numbers among them."""
-        return self._loops.pairs(loop)
+    def halves(self, number: int) -> Iterable[Pair]:
+        """Halves of the 64-bit numbers of a relevant instruction."""
+        return halves_of(self.instructions[number]) if number in self._needed else ()
 
     def start(self, state: State) -> None:
         """Set the registers that identify each lane's work-item."""

@@ -6,25 +6,23 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from ....kernel.cfg import ControlFlowGraph
 from ....kernel.instruction import Immediate, Instruction, Operand, RegisterRange
 from ....kernel.isa.amd import opcodes
 from ....kernel.isa.amd.registers import reads_and_writes, result_count
 from ....kernel.isa.nvidia.registers import Place
-from ..flow import StaticLoop
 from ..state import (
     ANY_ITERATION,
     ANY_NON_AFFINE,
     ITERATIONS,
-    NON_AFFINE_SHIFT,
     UNSURE,
     Batch,
     Compared,
-    Flags,
     Lanes,
     Value,
+    even_iterations,
+    non_affine_flags,
 )
-from ..words import Step
+from ..words import Pair, Step
 from .operands import SCC, Operands, active, place_of, range_places
 
 _FAR = 1 << 62
@@ -91,13 +89,6 @@ def _iterations(flags: Value) -> bool:
     return bool(np.any(np.asarray(flags) & ANY_ITERATION))
 
 
-def non_affine_flags(flags: Flags) -> Flags:
-    """Flags of numbers that are not affine in their sources; the same array if none moves."""
-    if not (flags >= ITERATIONS[0]).any():
-        return flags
-    return flags | (flags & np.uint16(ANY_ITERATION)) << np.uint16(NON_AFFINE_SHIFT)
-
-
 def note_compare(
     b: Batch, number: int, relation: str, values: list[Value], flags: list[Value], lanes: Lanes, exact: bool
 ) -> None:
@@ -115,50 +106,15 @@ def note_compare(
         b.rely_on(non_affine_flags(tested))
         return
     b.rely_on(tested)
-    moving = tested & ANY_ITERATION & ~(tested >> np.uint16(NON_AFFINE_SHIFT)) != 0
-    lanes = lanes & b.spread(moving & (tested & UNSURE == 0))
+    lanes = lanes & b.spread(even_iterations(tested) & (tested & UNSURE == 0))
     if lanes.any():
         left, right = (np.asarray(v).astype(np.int64) for v in values)
         gap = b.spread(np.atleast_2d(left - right))
         b.state.compared.append(Compared(number, _HOW[relation], b.warps, lanes, gap))
 
 
-class Loops:
-    """The registers that the loops of a kernel change, as far as addresses and branches depend on them."""
-
-    def __init__(
-        self,
-        instructions: tuple[Instruction, ...],
-        cfg: ControlFlowGraph,
-        loops: tuple[StaticLoop, ...],
-        needed: frozenset[int],
-    ) -> None:
-        self._inside = [
-            [instructions[n] for b in loop.blocks for n in range(cfg.blocks[b].start, cfg.blocks[b].end) if n in needed]
-            for loop in loops
-        ]
-        self._changed: dict[int, list[Place]] = {}
-        self._pairs: dict[int, list[tuple[Place, Place]]] = {}
-
-    def changed(self, loop: int) -> list[Place]:
-        """Registers that a loop writes."""
-        if loop not in self._changed:
-            written = {place_of(*place) for i in self._inside[loop] for place in reads_and_writes(i)[1]}
-            self._changed[loop] = sorted(written)
-        return self._changed[loop]
-
-    def pairs(self, loop: int) -> list[tuple[Place, Place]]:
-        """Those that are the halves of one 64-bit number."""
-        if loop not in self._pairs:
-            names = set(self.changed(loop))
-            found = {pair for i in self._inside[loop] for pair in _pairs_of(i) if set(pair) <= names}
-            # A register that is the lower half of one number and the upper half of another counts on its own.
-            uppers = {high for _, high in found}
-            self._pairs[loop] = sorted(pair for pair in found if pair[0] not in uppers)
-        return self._pairs[loop]
-
-
-def _pairs_of(i: Instruction) -> Iterable[tuple[Place, Place]]:
+def halves_of(i: Instruction) -> Iterable[Pair]:
+    """Registers that are the halves of one 64-bit number in an instruction."""
     operands: list[Operand] = list(i.operands)
     for operand in operands:
         if isinstance(operand, RegisterRange) and operand.count == 2:

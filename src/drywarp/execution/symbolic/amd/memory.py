@@ -32,6 +32,9 @@ _TWO_STRIDE = 64
 class MemorySteps(RecordedAccesses):
     """Builds the steps of memory instructions of one kernel."""
 
+    # The upper word of a generic address determines its space.
+    windows, window_bytes = {"shared": SHARED_APERTURE << 32, "local": PRIVATE_APERTURE << 32}, 1 << 32
+
     def __init__(
         self,
         operands: Operands,
@@ -87,7 +90,7 @@ class MemorySteps(RecordedAccesses):
             lanes = active(b)
             # Compute all addresses before any result: a result may overwrite their sources.
             for word, (where, flags) in enumerate([address(b) for address in parts]):
-                for space, inside, part in _by_space(memory.space, where, lanes):
+                for space, inside, part in self.by_space(memory.space, where, lanes):
                     noted = self.note(i, b, space, inside, flags, part)
                     if results:
                         share = len(results) // len(parts)
@@ -181,16 +184,3 @@ class MemorySteps(RecordedAccesses):
 
 def _named_offsets(i: Instruction) -> dict[str, int]:
     return {match[1]: int(match[2], 0) for word in i.modifiers if (match := _OFFSET.match(word))}
-
-
-def _by_space(space: str, where: Addresses, lanes: Lanes) -> list[tuple[str, Addresses, Lanes]]:
-    """Generic addresses by space, which their upper word determines."""
-    if space != "generic":
-        return [(space, where, lanes)]
-    found, rest = [], lanes
-    for name, aperture in (("shared", SHARED_APERTURE), ("local", PRIVATE_APERTURE)):
-        inside = lanes & (where >> np.uint64(32) == np.uint64(aperture))
-        if inside.any():
-            found.append((name, where & np.uint64(0xFFFFFFFF), inside))
-            rest = rest & ~inside
-    return [*found, ("global", where, rest)] if rest.any() or not found else found

@@ -2,6 +2,6 @@
 
 from .architecture import Nvidia
 from .control import NvidiaWords
-from .reads import dimensions, pointers
+from .needed import dimensions, pointers
 
 __all__ = ["Nvidia", "NvidiaWords", "dimensions", "pointers"]

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 
 import numpy as np
 
 from ....errors import UnsupportedInstructionError
-from ....kernel.instruction import Address, Instruction
+from ....kernel.instruction import PT, Address, Instruction, Predicate
 from ....kernel.isa.nvidia.registers import Place, accessed
-from ...emulator.machine import BARRIER_REGISTERS, PREDICATES, TENSOR_UNIT
+from ...emulator.machine import BARRIER_REGISTERS, PREDICATES, TENSOR_UNIT, thread_registers
 from ...emulator.program import register_counts
 from ...emulator.tcgen05_form import FORMATS, form_of
 from ..flow import Flow
-from ..state import DATA, Batch, FileShape, State
-from ..words import Architecture, Step, Walked, safely
+from ..state import DATA, Batch, FileShape, State, Value
+from ..words import Architecture, Pair, Step, Walked, safely
 from .compare import shares_of_compares
 from .control import Finishes, NvidiaWords, convergence_step
-from .decoder import FILES, StaticDecoder
+from .decoder import FILES, StaticDecoder, joined_flags, stand_in
 from .memory import MemorySteps
 from .needed import address_pairs, needed_instructions, shape_place, wide_loads
 from .reads import StaticBanks
-from .steps import guarded, phase_step, unknown_step, value_step
+from .steps import guarded, places, value_step
 
 
 class Nvidia(NvidiaWords, Architecture):
@@ -47,61 +47,34 @@ class Nvidia(NvidiaWords, Architecture):
         self.finish = Finishes(self._decoder, self.instructions, self.cfg).finish
         self._needed = needed_instructions(self.instructions)
         self._shares = shares_of_compares(self.instructions, walked.shares)
-        self._loops = Flow(self.instructions, self.cfg, self).loops
-        self._changed: dict[int, list[Place]] = {}
-        self._pairs: dict[int, list[tuple[Place, Place]]] = {}
+        self.loop_blocks = [loop.blocks for loop in Flow(self.instructions, self.cfg, self).loops]
 
-    def changed(self, loop: int) -> Sequence[Place]:
-        """Relevant registers that a loop changes; all relevant ones if the loop calls functions."""
-        if loop not in self._changed:
-            blocks = self._loops[loop].blocks
-            inside = {n for b in blocks for n in range(self.cfg.blocks[b].start, self.cfg.blocks[b].end)}
-            if any(self.is_call(self.instructions[n]) for n in inside):
-                inside = set(range(len(self.instructions)))
-            written = {place for n in inside & self._needed for place in accessed(self.instructions[n]).writes}
-            self._changed[loop] = sorted((FILES[file], index) for file, index in written)
-            names = set(self._changed[loop])
-            pairs = set()
-            for n in inside:
-                for low in address_pairs(self.instructions[n]):
-                    high = (low[0], low[1] + 1)
-                    if low in names and high in names:
-                        pairs.add((low, high))
-            # A register that is the lower half of one number and the upper half of another counts on its own.
-            uppers = {high for _, high in pairs}
-            self._pairs[loop] = sorted(pair for pair in pairs if pair[0] not in uppers)
-        return self._changed[loop]
+    def written(self, number: int) -> Iterable[Place]:
+        """Relevant registers that an instruction writes."""
+        writes = accessed(self.instructions[number]).writes if number in self._needed else ()
+        return [(FILES[file], index) for file, index in writes]
 
-    def pairs(self, loop: int) -> Sequence[tuple[Place, Place]]:
+    def halves(self, number: int) -> Iterable[Pair]:
         """Register pairs that hold addresses."""
-        self.changed(loop)
-        return self._pairs[loop]
+        return [((file, low), (file, low + 1)) for file, low in address_pairs(self.instructions[number])]
+
+    def inside(self, loop: int) -> Iterable[int]:
+        """The whole kernel if the loop calls functions."""
+        own = super().inside(loop)
+        calls = any(self.is_call(self.instructions[number]) for number in own)
+        return range(len(self.instructions)) if calls else own
 
     def start(self, state: State) -> None:
         """Set the special registers that identify each lane's thread."""
-        x, y, _ = state.launch.block
-        linear = state.in_block.astype(np.uint32)
-        lane = np.broadcast_to(np.arange(state.lanes, dtype=np.uint32), linear.shape)
-        per_block = state.launch.warps_per_block
-        below = (np.uint32(1) << lane) - np.uint32(1)
-        upto = below * np.uint32(2) + np.uint32(1)
-        launch = state.launch
+        launch, per_block = state.launch, state.launch.warps_per_block
+        lane = np.broadcast_to(np.arange(state.lanes, dtype=np.uint32), state.in_block.shape)
         ranks = [launch.members(launch.cluster_of(block)).index(block) for block in state.blocks]
-        state.special.update(
-            {
-                "SR_TID.X": linear % np.uint32(x),
-                "SR_TID.Y": linear // np.uint32(x) % np.uint32(y),
-                "SR_TID.Z": linear // np.uint32(x * y),
-                "SR_LANEID": lane.copy(),
-                "SR_LTMASK": below,
-                "SR_LEMASK": upto,
-                "SR_EQMASK": np.uint32(1) << lane,
-                "SR_GTMASK": ~upto,
-                "SR_GEMASK": ~below,
-                "SR_VIRTID": (np.arange(state.warps, dtype=np.uint32) % np.uint32(per_block) << np.uint32(8))[:, None],
-                "SR_CgaCtaId": np.repeat(np.array(ranks, np.uint32), per_block)[:, None],
-            }
-        )
+        warps = np.arange(state.warps, dtype=np.uint32) % np.uint32(per_block)
+        state.special |= thread_registers(launch, state.in_block.astype(np.uint32), lane)
+        state.special |= {
+            "SR_VIRTID": (warps << np.uint32(8))[:, None],
+            "SR_CgaCtaId": np.repeat(np.array(ranks, np.uint32), per_block)[:, None],
+        }
         places = np.array([state.launch.coordinates(block) for block in state.blocks], np.uint32)
         for axis, name in enumerate("XYZ"):
             state.special[f"SR_CTAID.{name}"] = np.repeat(places[:, axis], per_block)[:, None]
@@ -148,3 +121,31 @@ def _in_order(first: Step, second: Step) -> Step:
         second(batch)
 
     return both
+
+
+def phase_step(d: StaticDecoder, i: Instruction) -> Step | None:
+    """A test of a barrier in shared memory, whose phase is always assumed complete; None for other opcodes."""
+    if i.opcode != "SYNCS" or "PHASECHK" not in i.modifiers or not isinstance(i.operands[0], Predicate):
+        return None
+    put = d.writer(i.operands[0])
+    file, index = ("UP" if i.operands[0].uniform else "P"), i.operands[0].index
+
+    def complete(batch: Batch) -> None:
+        put(batch, np.True_)
+        if index != PT:
+            batch.put_flags(FILES[file], index, np.uint16(0))
+
+    return complete
+
+
+def unknown_step(i: Instruction) -> Step:
+    """Results that cannot be computed."""
+    sources, results = places(i)
+
+    def run(batch: Batch) -> None:
+        flags: Value = joined_flags(batch, sources, DATA)
+        stand_in(batch, sources, results)
+        for file, index in results:
+            batch.put_flags(FILES[file], index, flags)
+
+    return run

@@ -10,10 +10,21 @@ import numpy.typing as npt
 from ....kernel.instruction import Instruction, Operand, Predicate
 from ....kernel.isa.nvidia.opcodes import having
 from ...emulator.compare import boolean_op
-from ..state import ASSUMED, DATA, ITERATIONS, UNSURE, VARYING, Batch, Compared, Lanes, Value
+from ..state import (
+    ASSUMED,
+    DATA,
+    ITERATIONS,
+    UNSURE,
+    VARYING,
+    Batch,
+    Compared,
+    Lanes,
+    Value,
+    even_iterations,
+    non_affine_flags,
+)
 from ..words import Step
 from .decoder import StaticDecoder
-from .needed import even_iterations, non_affine_flags
 
 DEFAULT_SHARE = 0.5
 """Share of threads for which a data-dependent condition is assumed to hold."""

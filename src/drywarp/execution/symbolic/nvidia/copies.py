@@ -20,10 +20,10 @@ from ...emulator.bulk_copy import PIECE, run_bytes, uniform_registers
 from ...emulator.operands import join
 from ...emulator.tensor_maps import ROWS, TensorView, box_of, decode, rows_of
 from ..parameters import RecordedAccesses
-from ..state import ANY_ITERATION, DATA, UNSURE, Batch, Compared, Flags, Value
+from ..state import ANY_ITERATION, DATA, UNSURE, Batch, Compared, Flags, Value, non_affine_flags
 from ..words import Step
 from .decoder import StaticDecoder
-from .needed import far_side, non_affine_flags
+from .needed import far_side
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint32]

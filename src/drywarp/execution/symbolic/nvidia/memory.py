@@ -18,7 +18,7 @@ from ...emulator.constants import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from ...emulator.memory_ops import address32, address64
 from ..parameters import Addresses, RecordedAccesses, element, offset_in_slot
 from ..report import Record
-from ..state import DATA, VARYING, Batch, Lanes, Value
+from ..state import DATA, VARYING, Batch, Value
 from ..words import Step
 from .copies import CopySteps
 from .decoder import FILES, StaticDecoder
@@ -29,6 +29,8 @@ _ROW_LANES = {"1": 8, "2": 16, "4": 32}
 
 class MemorySteps(RecordedAccesses):
     """Builds the steps of memory instructions of one kernel."""
+
+    windows, window_bytes = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}, WINDOW_BYTES
 
     def __init__(
         self, d: StaticDecoder, record: Record, patterns: Mapping[int, str], slots: int, wide: Mapping[int, str]
@@ -82,7 +84,7 @@ class MemorySteps(RecordedAccesses):
             lanes = batch.lanes()
             if lowest is not None:
                 lanes = lanes & (np.arange(batch.state.lanes) < lowest)
-            for space, inside, part in self._by_space(memory.space, where, lanes):
+            for space, inside, part in self.by_space(memory.space, where, lanes):
                 noted = self.note(i, batch, space, inside, flags, part)
                 if part is lanes:
                     self._data(i, batch, space, noted, flags, results)
@@ -120,22 +122,6 @@ class MemorySteps(RecordedAccesses):
             return batch.spread(np.asarray(fetch(batch)).astype(np.uint64)), flags
 
         return address
-
-    def _by_space(self, space: str, where: Addresses, lanes: Lanes) -> list[tuple[str, Addresses, Lanes]]:
-        """Generic addresses by space."""
-        if space != "generic":
-            return [(space, where, lanes)]
-        window = np.uint64(WINDOW_BYTES)
-        found = []
-        rest = lanes
-        for name, start in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW)):
-            inside = lanes & (where - np.uint64(start) < window)
-            if inside.any():
-                found.append((name, where & (window - np.uint64(1)), inside))
-                rest = rest & ~inside
-        if not found:
-            return [("global", where, lanes)]
-        return [*found, ("global", where, rest)] if rest.any() else found
 
     def _data(
         self, i: Instruction, batch: Batch, space: str, where: Addresses, flags: Value, results: list[Any]

@@ -2,52 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ....kernel.instruction import RZ, Address, Immediate, Instruction, Operand, Predicate, Register
+from ....kernel.instruction import RZ, Address, Constant, Immediate, Instruction, Operand, Predicate, Register, Special
 from ....kernel.isa.nvidia.opcodes import having
 from ....kernel.isa.nvidia.registers import Place, accessed, address_places
+from ....kernel.kernel import Kernel
 from ...emulator.tcgen05_form import FORMATS
 from ..parameters import INTEGER, POINTER
-from ..state import ANY_ITERATION, ITERATIONS, NON_AFFINE_SHIFT, UNSURE, Batch, Compared, Value
+from ..state import (
+    ANY_ITERATION,
+    ITERATIONS,
+    NON_AFFINE_SHIFT,
+    UNSURE,
+    Batch,
+    Compared,
+    Value,
+    even_iterations,
+    non_affine_flags,
+)
+from ..words import reaching
 from .decoder import StaticDecoder
 
 _MOVES_WARPS = having("moves")
 
 
 def needed_instructions(instructions: Sequence[Instruction]) -> frozenset[int]:
-    """Indices of instructions whose results may reach an address, a guard, a branch or the shape of a product.
-
-    By register names over the whole kernel, in any order: some too many, never too few.
-    """
-    touched = [accessed(i) for i in instructions]
+    """Indices of instructions whose results may reach an address, a guard, a branch or the shape of a product."""
     wanted: set[Place] = set()
     reloads = any(i.memory and i.memory.space == "local" and i.memory.kind == "load" for i in instructions)
-    for index, instruction in enumerate(instructions):
+    for instruction in instructions:
         if instruction.opcode in _MOVES_WARPS:
-            wanted |= touched[index].reads
+            wanted |= accessed(instruction).reads
         if (shape := shape_place(instruction)) is not None:
             wanted.add(shape)
         if instruction.memory is not None:
-            wanted |= touched[index].reads if instruction.class_ == "bulk_copy" else address_places(instruction)
-            if reloads and instruction.memory.space == "local" and instruction.memory.kind == "store":
-                wanted |= touched[index].reads
-    chosen: set[int] = set()
-    writers: dict[Place, list[int]] = {}
-    for index, places in enumerate(touched):
-        for place in places.writes:
-            writers.setdefault(place, []).append(index)
-    pending = list(wanted)
-    while pending:
-        for index in writers.get(pending.pop(), ()):
-            if index not in chosen:
-                chosen.add(index)
-                new = touched[index].reads - wanted
-                wanted |= new
-                pending.extend(new)
-    return frozenset(chosen)
+            spills = reloads and instruction.memory.space == "local" and instruction.memory.kind == "store"
+            whole = spills or instruction.class_ == "bulk_copy"
+            wanted |= accessed(instruction).reads if whole else address_places(instruction)
+    return reaching(instructions, wanted)
 
 
 def shape_place(i: Instruction) -> Place | None:
@@ -111,18 +106,6 @@ def _nothing(batch: Batch, flags: Value) -> Value:
 
 def _bend(batch: Batch, flags: Value) -> Value:
     return non_affine_flags(flags)
-
-
-def non_affine_flags(flags: Value) -> Value:
-    """Flags of a result that is not affine in its sources."""
-    if np.ndim(flags) and (flags >= ITERATIONS[0]).any():
-        return flags | (flags & np.uint16(ANY_ITERATION)) << np.uint16(NON_AFFINE_SHIFT)
-    return flags
-
-
-def even_iterations(flags: Value) -> Value:
-    """Where a number changes between iterations of some loop and is affine in that loop."""
-    return flags & ANY_ITERATION & ~(flags >> np.uint16(NON_AFFINE_SHIFT)) != 0
 
 
 def _product(d: StaticDecoder, a: Operand, b: Operand) -> Callable[[Batch, Value], Value]:
@@ -223,3 +206,78 @@ def _use(instruction: Instruction, low: int) -> str:
 
 def _carries_out(instruction: Instruction) -> bool:
     return len(instruction.operands) > 4
+
+
+# What the code reveals about its launch: the dimensions of its threads, and which words are addresses.
+
+
+def dimensions(kernel: Kernel) -> int:
+    """1, 2 or 3: the last dimension in which the kernel reads its thread or block index."""
+    names = {o.name for i in kernel.instructions for o in i.operands if isinstance(o, Special)}
+    for count, axis in ((3, "Z"), (2, "Y")):
+        if {f"SR_TID.{axis}", f"SR_CTAID.{axis}"} & names:
+            return count
+    return 1
+
+
+def pointers(kernel: Kernel) -> frozenset[int]:
+    """Offsets within the parameters of 64-bit words that the code uses as base addresses."""
+    base = kernel.parameter_base
+    low: set[int] = set()
+    high: set[int] = set()
+    for index, i in enumerate(kernel.instructions):
+        constants = [(n, o) for n, o in enumerate(i.operands) if isinstance(o, Constant) and o.bank == 0]
+        for position, operand in constants:
+            if operand.register is not None or operand.offset < base:
+                continue
+            if _is_pair(i, position):
+                low.add(operand.offset)
+            low |= {operand.offset + 8 * pair for pair in _loaded_addresses(kernel.instructions, index)}
+            if "X" in i.modifiers:
+                high.add(operand.offset - 4)
+    return frozenset(o - base for o in low | high if o >= base and (o - base) % 8 == 0)
+
+
+def _is_pair(i: Instruction, position: int) -> bool:
+    """Whether a constant operand is a 64-bit number to which something is added."""
+    if i.opcode in ("IMAD", "UIMAD") and i.modifiers[:1] == ("WIDE",):
+        return position == max(n for n, o in enumerate(i.operands) if not isinstance(o, Predicate))
+    return False
+
+
+def _loaded_addresses(instructions: Sequence[Instruction], index: int) -> list[int]:
+    """Which register pairs filled by a load of constants are used as addresses, not as two numbers."""
+    load = instructions[index]
+    target = load.operands[0]
+    pairs = 2 if "128" in load.modifiers else 1 if "64" in load.modifiers else 0
+    if load.opcode not in ("ULDC", "LDC", "LDCU") or not isinstance(target, Register):
+        return []
+    file = "UR" if target.uniform else "R"
+    after = instructions[index + 1 : index + 1 + _LOOK_AHEAD]
+    return [pair for pair in range(pairs) if _is_address(after, (file, target.index + 2 * pair))]
+
+
+def _is_address(after: Sequence[Instruction], low: Place) -> bool:
+    """Whether a register is used as the lower half of an address before it is overwritten."""
+    for i in after:
+        if any(place == low for place in _address_uses(i)):
+            return True
+        if low in accessed(i).writes:
+            return False
+    return False
+
+
+def _address_uses(i: Instruction) -> Iterator[Place]:
+    """Registers that an instruction uses as the lower half of an address."""
+    registers: list[Register] = []
+    for operand in i.operands:
+        if isinstance(operand, Address):
+            registers += [r for r in (operand.base, operand.uniform) if r is not None]
+    sources = [o for o in i.operands[1:] if isinstance(o, Register)]
+    carries = any(isinstance(o, Predicate) for o in i.operands[1:2])
+    if i.opcode in ("IMAD", "UIMAD") and i.modifiers[:1] == ("WIDE",):
+        registers += sources[-1:]
+    elif (i.opcode in ("IADD3", "UIADD3", "LEA", "ULEA") and carries and "X" not in i.modifiers) or "64" in i.modifiers:
+        registers += sources
+    for register in registers:
+        yield ("UR" if register.uniform else "R", register.index)

@@ -135,31 +135,3 @@ def guarded(d: StaticDecoder, i: Instruction, step: Step, counts: npt.NDArray[np
                 batch.write(row, row | np.uint16(VARYING))
 
     return run
-
-
-def phase_step(d: StaticDecoder, i: Instruction) -> Step | None:
-    """A test of a barrier in shared memory, whose phase is always assumed complete; None for other opcodes."""
-    if i.opcode != "SYNCS" or "PHASECHK" not in i.modifiers or not isinstance(i.operands[0], Predicate):
-        return None
-    put = d.writer(i.operands[0])
-    file, index = ("UP" if i.operands[0].uniform else "P"), i.operands[0].index
-
-    def complete(batch: Batch) -> None:
-        put(batch, np.True_)
-        if index != PT:
-            batch.put_flags(FILES[file], index, np.uint16(0))
-
-    return complete
-
-
-def unknown_step(i: Instruction) -> Step:
-    """Results that cannot be computed."""
-    sources, results = places(i)
-
-    def run(batch: Batch) -> None:
-        flags: Value = joined_flags(batch, sources, DATA)
-        stand_in(batch, sources, results)
-        for file, index in results:
-            batch.put_flags(FILES[file], index, flags)
-
-    return run
