@@ -13,7 +13,8 @@ from .progress import SILENT_S, rated, resumable
 from .values import check_positive
 
 if TYPE_CHECKING:
-    from ..experiments.sweep import SweepResult, SweepRow
+    from ..experiments.sweep.result import SweepResult
+    from ..experiments.sweep.row import SweepRow
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ def sweep_command(
     check_positive(time_limit, "--time-limit")
     if kept is not None and prune is None:
         raise UsageError("--kept requires --prune, as in --prune 0.05")
-    from ..experiments.sweep import check_export, check_target, count_of, sweep, write_rows
+    from ..experiments.sweep import check_export, count_of, sweep
+    from ..experiments.sweep.result import check_target, write_rows
 
     if count:
         print(count_of(space, gpu))

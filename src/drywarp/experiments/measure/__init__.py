@@ -214,18 +214,3 @@ def _with(row: MeasuredLaunch, timing: Timing, tolerance: float) -> MeasuredLaun
         temperature_c=timing.clocks.temperature_c,
         power_w=timing.clocks.power_w,
     )
-
-
-__all__ = [
-    "FAILED",
-    "OK",
-    "WRONG",
-    "CardRunner",
-    "Counters",
-    "Measured",
-    "MeasuredLaunch",
-    "Runner",
-    "SimulatedRunner",
-    "find_ncu",
-    "measure",
-]

@@ -303,19 +303,3 @@ def _gpus(given: str | Sequence[str | Path | Gpu]) -> dict[str, Gpu]:
     if len(found) < len(machines) or not found:
         raise UsageError("gpus: expected names of GPUs, each once")
     return found
-
-
-__all__ = [
-    "Kept",
-    "Pruned",
-    "Space",
-    "SweepResult",
-    "SweepRow",
-    "check_export",
-    "check_target",
-    "count_of",
-    "figure_names",
-    "read_space",
-    "sweep",
-    "write_rows",
-]

@@ -307,15 +307,3 @@ def chosen_models(models: Sequence[str] | None) -> tuple[str, ...]:
     for name in models or ():
         get_model(name)
     return tuple(dict.fromkeys(models)) if models else every_model()
-
-
-__all__ = [
-    "ModelAccuracy",
-    "RatioReport",
-    "RowResult",
-    "Settings",
-    "ValidationReport",
-    "compare_rows",
-    "report_again",
-    "validate",
-]
