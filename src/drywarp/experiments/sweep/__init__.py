@@ -24,8 +24,7 @@ from ..rows.predict import SPENT, Answer, Settings
 from ..rows.recipe import as_source, launch_of
 from ..rows.row_file import RowFile, check_suffix, text_of
 from ..rows.worker import GPU, Task, answer, spread
-from .prune import Kept, Pruned
-from .result import SweepResult, check_target, write_rows
+from .result import SweepResult
 from .row import FAILED, TUNERS, Configuration, SweepRow, configurations, form_of, single
 from .space import Cell, Optimisation, Space, checked, optimisations_of, read_space
 
