@@ -146,7 +146,7 @@ def doctor_dict(parts: tuple[Part, ...]) -> dict[str, object]:
 
 def doctor_command(json: bool = False) -> int:
     """Check the installation; exit status 1 if a needed part is missing."""
-    from ..report.gpus import aligned
+    from ..report.tables import aligned
 
     parts = checkup()
     if json:
