@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drywarp.errors import DrywarpError
-from drywarp.experiments.sweep.prune import chance_of_best, expected_regret, order_sigma, prune
+from drywarp.experiments.sweep.prune import order_sigma, prune
+from drywarp.experiments.sweep.regret import chance_of_best, expected_regret
 from drywarp.experiments.sweep.row import SweepRow
 from tests.effort import first
 
