@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from .experiments.sweep import Space, sweep
     from .experiments.validate import validate
     from .hardware import Gpu, gpu_names, load_gpu
-    from .kernel.launch.tensor_maps import tensor_map
-    from .kernel.launch.textures import surface, texture
+    from .kernel.launch.textures import surface, tensor_map, texture
 
 _HOMES = {
     "Comparison": "analysis.compare", "compare": "analysis.compare",

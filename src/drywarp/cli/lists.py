@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ..analysis.advice.rules import Meaning
-    from ..analysis.result.finding import RuleText
+    from ..analysis.result.detail import RuleText
 
 
 def gpus_command(

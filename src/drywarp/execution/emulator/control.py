@@ -15,14 +15,14 @@ from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Dim3
 from .bits import LANES
 from .constants import EXTERNAL_BASE, EXTERNAL_STRIDE
+from .convergence import MOVED, Finish, condition_of, finish, member_values, words_of
 from .decode import Decoder, place
-from .finish import MOVED, Finish, condition_of, finish, member_values, words_of
 from .frame import Frame
 from .operands import ZERO, Fetch
 from .printf import assert_call, print_call
 
 if TYPE_CHECKING:
-    from .finish import Scheduling
+    from .convergence import Scheduling
 
 _RETURN_REGISTER = 20
 """First register of the return address in the device's calling convention."""

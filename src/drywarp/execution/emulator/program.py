@@ -9,15 +9,15 @@ from ...errors import EmulationError
 from ...kernel.cfg import BasicBlock, ControlFlowGraph, Loop, ends_block
 from ...kernel.instruction import RZ, Address, Constant, Instruction, Operand, Register
 from ...kernel.isa.nvidia.registers import accessed, written
+from .convergence import Finish, build_finish
 from .decode import Decoder, Step
-from .finish import Finish, build_finish
 from .operands import Touched
 
 HANDLER_MODULES = tuple(
     import_module(f".{name}", __package__)
     for name in (
         *("atomics", "barriers", "bitwise", "bulk_copy", "compare", "control", "convergence", "convert", "floating"),
-        *("half", "integer", "mbarrier", "memory_ops", "packed_single", "packing", "special", "tcgen05", "tensor"),
+        *("half", "integer", "mbarrier", "memory_ops", "packing", "tcgen05", "tensor"),
         *("tensor_access", "tensor_memory", "texture_ops", "warp_ops", "wgmma"),
     )
 )

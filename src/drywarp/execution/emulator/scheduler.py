@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import EmulationError, EmulationLimitError, StarvationError
+from .convergence import MOVED
 from .deadlock import DeadlockWatch
 from .decode import place
-from .finish import MOVED
 from .frame import Frame, FrameCache
 from .groups import AT_PHASE, EMPTY, FAR, RUN, WAITS_FOR, Groups, PhaseWait
 from .machine import U32, Machine

@@ -475,8 +475,7 @@ class Session:
 
 def _compiled(program: Program) -> Any:
     """The engine of a wave, mostly in the core; imported here because not every run needs it."""
-    from .compiled.engine import CompiledScheduler
-    from .compiled.table import Table
+    from .compiled.engine import CompiledScheduler, Table
 
     table = Table(program)
 
