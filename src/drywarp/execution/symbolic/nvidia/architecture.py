@@ -10,8 +10,7 @@ import numpy as np
 from ....errors import UnsupportedInstructionError
 from ....kernel.instruction import PT, Address, Instruction, Predicate
 from ....kernel.isa.nvidia.registers import Place, accessed
-from ...emulator.machine import BARRIER_REGISTERS, PREDICATES, TENSOR_UNIT, thread_registers
-from ...emulator.program import register_counts
+from ...emulator.machine import BARRIER_REGISTERS, PREDICATES, TENSOR_UNIT, register_counts, thread_registers
 from ...emulator.tcgen05_form import FORMATS, form_of
 from ..flow import Flow
 from ..state import DATA, Batch, FileShape, State, Value
