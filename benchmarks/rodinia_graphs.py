@@ -26,8 +26,7 @@ from benchmarks.dependence_graph import Graph, graph_of
 from drywarp.analysis.prepare import prepare_kernel
 from drywarp.analysis.prepared import Prepared
 from drywarp.errors import UsageError
-from drywarp.experiments.measure.configuration import Configuration, configurations
-from drywarp.experiments.measure.suite_file import read_suite
+from drywarp.experiments.measure.configuration import Configuration, configurations, read_suite
 from drywarp.kernel.instruction import Instruction
 from drywarp.kernel.profile import Profile
 from drywarp.workload.cost import Item, Repeat

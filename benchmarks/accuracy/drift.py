@@ -17,8 +17,7 @@ from drywarp.analysis.prepare import prepare_kernel
 from drywarp.analysis.request import Options
 from drywarp.analysis.stages import answer_prepared
 from drywarp.errors import UsageError
-from drywarp.experiments.measure.configuration import configurations
-from drywarp.experiments.measure.suite_file import read_suite
+from drywarp.experiments.measure.configuration import configurations, read_suite
 
 from .counts import counts, predicted_from
 from .rows import HERE

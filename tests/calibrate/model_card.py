@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import cache
 from math import gcd
 
-from drywarp.experiments.calibrate.code import cycles_between_loads
 from drywarp.experiments.calibrate.device import ENTRY, LATENCIES, Attributes, Program, Run, Timing, Watched
 from drywarp.experiments.calibrate.fits import distinct
+from drywarp.experiments.calibrate.journal import cycles_between_loads
 from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.kernel.kernel import Kernel

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from drywarp.experiments.calibrate.code import (
+from drywarp.experiments.calibrate.device import ENTRY, Program
+from drywarp.experiments.calibrate.experiments import dram as l2_size
+from drywarp.experiments.calibrate.experiments.chains import for_architecture
+from drywarp.experiments.calibrate.journal import (
     SPARE,
     WrongCodeError,
     check_loop,
@@ -12,9 +15,6 @@ from drywarp.experiments.calibrate.code import (
     loop_of,
     waits_for_result,
 )
-from drywarp.experiments.calibrate.device import ENTRY, Program
-from drywarp.experiments.calibrate.experiments import dram as l2_size
-from drywarp.experiments.calibrate.experiments.chains import for_architecture
 from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.kernel.kernel import Kernel

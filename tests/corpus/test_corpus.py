@@ -16,10 +16,9 @@ import pytest
 from drywarp.cli.main import run
 from drywarp.errors import UsageError
 from drywarp.experiments.corpus import RowsFile
-from drywarp.experiments.corpus.files import Settings
-from drywarp.experiments.corpus.headers import guessed_macros
+from drywarp.experiments.corpus.examine import Watched
+from drywarp.experiments.corpus.files import Settings, guessed_macros
 from drywarp.experiments.corpus.result import Row
-from drywarp.experiments.corpus.watch import Watched
 from drywarp.frontends.ptx.assembler import find_ptxas
 from drywarp.support.child import Child
 from drywarp.support.folders import OutOfTimeError, time_box

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drywarp.errors import DrywarpError, InputFileError, UsageError
-from drywarp.frontends.profiles import matching, read_measured, write_measured
+from drywarp.frontends.profiles import matching, parse_rocprof, read_measured, write_measured
 from drywarp.frontends.profiles.ncu import number, parse_ncu, scale
-from drywarp.frontends.profiles.rocprof import parse_rocprof
 from tests.effort import examples
 
 from .profiler_reports import LONG_2019, LONG_RULES, ROCPROF, WIDE

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from drywarp.execution.emulator import emulate
-from drywarp.experiments.measure.configuration import Configuration, configurations
+from drywarp.experiments.measure.configuration import Configuration, configurations, read_suite
 from drywarp.experiments.measure.row import difference, expected_outputs, inputs_of
-from drywarp.experiments.measure.suite_file import read_suite
 from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.loaded import launch_comment, launch_options

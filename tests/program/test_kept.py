@@ -23,7 +23,7 @@ from drywarp.frontends.binary.containers import images, images_with, load_binary
 from drywarp.frontends.load import load
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.launch import Launch
-from drywarp.program.keep import Choice
+from drywarp.program.estimates import Choice
 from tests.effort import first
 
 from ..cli.command import complaint

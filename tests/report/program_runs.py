@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from drywarp.analysis.result import Analysis
 from drywarp.hardware import load_gpu
-from drywarp.program.launches import Outcome
+from drywarp.program.asked import Outcome
 from drywarp.program.result import LaunchDone, ProcessRun, ProgramRun
 from drywarp.program.sum_up import finished
 from drywarp.program.timeline import Stream, Timeline

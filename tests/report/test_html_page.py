@@ -22,7 +22,7 @@ from drywarp.analysis.result.detail import Advice, Finding, Place, SourceText, W
 from drywarp.cli.main import run
 from drywarp.errors import UsageError
 from drywarp.models.gpuperf_terms import BenefitChart
-from drywarp.report.html.document import json_for_script
+from drywarp.report.html import json_for_script
 from drywarp.report.html.page import html_page
 from drywarp.report.html.payload import packed
 from drywarp.support.text import time_text

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,13 +13,8 @@ from drywarp.cli.main import run
 from drywarp.experiments.reproduce import (
     KINDS,
     Row,
-    derived,
-    differs,
     left_out,
-    of_kind,
     reproduce,
-    row,
-    rows_analysis,
     rows_analysis_tables,
     rows_cornelis,
     totals,
@@ -63,13 +57,13 @@ def test_the_occupancies_that_cornelis_and_lemeire_explored() -> None:
     shared = {384 // units for units in range(1, 193)}
     pascal = {(2**power, min(count, 32, 64 >> power)) for power in range(6) for count in (*shared, 32)}
     assert rows_cornelis.occupancies(limits_of("6.1")) == pascal
-    places = [(row.published, row.status) for row in rows_cornelis.rows() if row.place == "§IV.A"]
+    places = [(row.published, row.status) for row in every_row() if row.place == "§IV.A"]
     assert places == [(number, "reproduced") for number in (34, 18, 78, 43)]
 
 
 def test_the_tables_of_errors() -> None:
     """48 averages follow from 14 cells each; two columns of Table 12 carry each other's numbers."""
-    found = rows_analysis_tables.rows()
+    found = [row for row in every_row() if row.paper == rows_analysis_tables.PAPER]
     averages = [row for row in found if row.place.endswith("from its cells")]
     assert len(averages) == 48
     assert [row.status for row in averages].count("differs") == 2
@@ -84,9 +78,10 @@ def test_the_tables_of_errors() -> None:
 
 
 def test_the_headline_counts_models_alone() -> None:
-    rows = [row("p", "t", f"q{at}", "25", 25.2) for at in range(3)]
-    rows += [differs("p", "t", "d", "25", 27, "measured"), *of_kind("input", [row("p", "t", "i", "25", 25)])]
-    rows.append(derived("p", "Eq. 1", "e", 25, 25))
+    rows = [Row("p", "t", f"q{at}", 25, 25.2, 0.5, "reproduced") for at in range(3)]
+    rows.append(Row("p", "t", "d", 25, 27, 0.5, "differs", "measured"))
+    rows.append(Row("p", "t", "i", 25, 25, 0.5, "reproduced", kind="input"))
+    rows.append(Row("p", "Eq. 1", "e", 25, 25, 0.0, "reproduced", kind="derived"))
     said = headline(rows)
     assert said == (
         "Of 4 printed numbers that a model computes: 3 reproduced, 1 differs, 0 inconsistent in the source, 0 failed."
@@ -97,26 +92,22 @@ def test_the_headline_counts_models_alone() -> None:
     assert "| (25) | 25 | derived |" in page
 
 
-@pytest.mark.parametrize(("module", "least"), [(rows_analysis, 50), (rows_cornelis, 20)])
-def test_each_paper_has_its_rows(module: object, least: int) -> None:
-    rows: list[Row] = module.rows()  # type: ignore[attr-defined]
+@pytest.mark.parametrize(("paper", "least"), [("analysis", 50), ("Cornelis", 20)])
+def test_each_paper_has_its_rows(paper: str, least: int) -> None:
+    rows = [row for row in every_row() if row.paper == paper]
     assert sum(row.status == "reproduced" for row in rows) >= least
     assert all(row.note for row in rows if row.status == "inconsistent_in_source")
 
 
-@pytest.mark.parametrize("made", [{"rounded": True}, {"tolerance": 3.0}])
-def test_a_tolerance_of_its_own_needs_a_reason(made: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="needs a reason"):
-        row("p", "t", "q", "2", 2.2, **made)
-    assert row("p", "t", "q", "2", 2.2, note="printed without decimals", **made).status == "reproduced"
-
-
-def test_what_differs_has_to_differ_and_to_say_why() -> None:
-    with pytest.raises(ValueError, match="agrees"):
-        differs("p", "t", "q", "25", 25.4, "rounding")
-    with pytest.raises(ValueError, match="reason"):
-        differs("p", "t", "q", "25", 26, "")
-    assert derived("p", "t", "q", 25, 25.1, tolerance=1e-3).status == "failed"
+def test_what_is_printed_is_computed_and_nothing_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows_cornelis, "computed", lambda: {"Cornelis": {}})
+    with pytest.raises(ValueError, match="Cornelis, Table II, from Table I: λ of fadd, Fermi: nothing computes it"):
+        reproduce()
+    monkeypatch.undo()
+    more = {"Cornelis": {**rows_cornelis.computed()["Cornelis"], "one more": 1.0}}
+    monkeypatch.setattr(rows_cornelis, "computed", lambda: more)
+    with pytest.raises(ValueError, match=r"printed\.csv lacks .*one more"):
+        reproduce()
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,26 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drywarp.cli.main import run
-from drywarp.experiments.reproduce import (
-    Row,
-    rows_volkov_2_3,
-    rows_volkov_4,
-    rows_volkov_5_6,
-    rows_volkov_7,
-    rows_volkov_text,
-)
+from drywarp.experiments.reproduce import Row, reproduce
 from drywarp.experiments.reproduce.figures import FIGURES, paper_figure
 from drywarp.experiments.reproduce.rows_volkov_2_3 import SIMT_CODE, simt_trace
-from drywarp.experiments.reproduce.volkov_kernels import issue_cycles, vector_add, without_limits
+from drywarp.experiments.reproduce.volkov_kernels import PAPER, issue_cycles, vector_add, without_limits
 from drywarp.models.volkov import latency_bound
 from tests.effort import some
-
-CHAPTERS = (rows_volkov_2_3, rows_volkov_4, rows_volkov_5_6, rows_volkov_7, rows_volkov_text)
 
 
 @pytest.fixture(scope="module")
 def thesis() -> list[Row]:
-    return [row for chapter in CHAPTERS for row in chapter.rows()]
+    return [row for row in reproduce() if row.paper in (PAPER, "GPUPerf")]
 
 
 def test_the_rows(thesis: list[Row]) -> None:

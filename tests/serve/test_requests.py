@@ -11,9 +11,8 @@ import pytest
 
 from drywarp.errors import UsageError
 from drywarp.report import serve as server_module
-from drywarp.report.serve import Server, open_server
+from drywarp.report.serve import Handler, Server, open_server
 from drywarp.report.serve.asked import MOST_AT_ONCE, MOST_BODY
-from drywarp.report.serve.handler import Handler
 from tests.counting import no_hang
 
 from .local import SAXPY, ask, post, raw, running
@@ -169,7 +168,7 @@ def test_malformed_requests(server: Server, verb: str, body: bytes, says: str) -
 
 
 def test_a_request_in_pieces_must_be_there_in_time(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drywarp.report.serve.handler.READ_SECONDS", 0.3)
+    monkeypatch.setattr("drywarp.report.serve.READ_SECONDS", 0.3)
     # What a single read may take is no limit here, and this side waits for minutes.
     monkeypatch.setattr(Handler, "timeout", 3600.0)
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=600) as connection:
@@ -187,7 +186,7 @@ def tried(server: Server, text: bytes) -> bytes:
 
 def test_only_so_many_connections_at_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     # None of them is given up for its silence meanwhile.
-    monkeypatch.setattr("drywarp.report.serve.handler.READ_SECONDS", 3600.0)
+    monkeypatch.setattr("drywarp.report.serve.READ_SECONDS", 3600.0)
     monkeypatch.setattr(Handler, "timeout", 3600.0)
     open_ones = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(MOST_AT_ONCE)]
     try:

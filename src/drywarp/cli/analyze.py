@@ -11,7 +11,7 @@ import typer
 
 from ..errors import UsageError
 from .groups import ClockOptions, LaunchOptions, RunOptions, StaticOptions
-from .output import print_json, print_text
+from .output import print_json, show
 from .output_files import Figures, OutputFiles
 from .progress import stages
 from .values import check_positive, kernel_source, parse_occupancies
@@ -116,12 +116,9 @@ def _print_series(
     given = {name: value for name, value in launch.given().items() if name in compiled}
     with stages() as on_stage:
         series = analyze_launches(source, launches, gpu=gpu, **given, options=replace(chosen, on_stage=on_stage))
-    if json:
-        print_json(series.to_dict())
-    else:
-        from ..report.ranking import render_series
+    from ..report.ranking import render_series
 
-        print_text(render_series(series))
+    show(json, series.to_dict, lambda: render_series(series))
 
 
 def _print_loops(source: str | Path, gpu: str, launch: LaunchOptions, json: bool) -> None:
@@ -131,10 +128,7 @@ def _print_loops(source: str | Path, gpu: str, launch: LaunchOptions, json: bool
 
     compiler = LaunchRequest.of(source, **launch.given()).compiler
     kernel, loops = loops_of(source, gpu=gpu, entry=launch.entry, options=compiler)
-    if json:
-        print_json(loops_dict(kernel, loops))
-    else:
-        print_text(render_loops(kernel, loops))
+    show(json, lambda: loops_dict(kernel, loops), lambda: render_loops(kernel, loops))
 
 
 # `drywarp serve`: a local web page for trying out kernels.

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ..errors import UsageError
 from .groups import LaunchOptions, RunOptions
-from .output import check_plot, check_theme, print_json, print_text, write_plot
+from .output import check_plot, check_theme, print_json, print_text, show, write_plot
 from .progress import stages
 from .values import kernel_source, launch_values, numbers_by_name, parse_clock, parse_percent
 
@@ -71,9 +71,6 @@ def compare_command(
     return int(found.regressed)
 
 
-# `drywarp rank`: one kernel on every GPU.
-
-
 def rank_command(
     kernel: str,
     *,
@@ -112,15 +109,9 @@ def rank_command(
             **run.settings(),
         )
     write_plot(found, plot, figure_theme)
-    if json:
-        print_json(found.to_dict())
-    else:
-        from ..report.ranking import render_ranking
+    from ..report.ranking import render_ranking
 
-        print_text(render_ranking(found))
-
-
-# `drywarp benefits`: several kernels in GPUPerf's chart.
+    show(json, found.to_dict, lambda: render_ranking(found))
 
 
 def benefits_command(
@@ -139,10 +130,7 @@ def benefits_command(
     """Show GPUPerf's potential benefits of several kernels in one chart, and each one's gain over the previous."""
     check_theme(figure_theme, plot is not None or bars is not None, "--plot FILE or --bars FILE")
     check_plot(plot, None)
-    from ..report.figures import check_place, write
-
-    if bars is not None:
-        check_place(Path(bars), "--bars")
+    check_plot(bars, None, "--bars")
     given = [_with_launch(text) for text in kernels]
     from ..experiments.benefits import benefits
 
@@ -157,14 +145,10 @@ def benefits_command(
             **launch.stated,
         )
     write_plot(found, plot, figure_theme)
-    if bars is not None:
-        write(found.figure("bars", theme=figure_theme or "light"), Path(bars), "--bars")
-    if json:
-        print_json(found.to_dict())
-    else:
-        from ..report.benefits import render_benefits
+    write_plot(found, bars, figure_theme, "--bars", "bars")
+    from ..report.benefits import render_benefits
 
-        print_text(render_benefits(found))
+    show(json, found.to_dict, lambda: render_benefits(found))
 
 
 def _with_launch(text: str) -> tuple[Path, dict[str, Any]]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from ..errors import UsageError
 from .groups import CompilerFlags
-from .output import print_json, print_text
+from .output import print_json, show
 from .progress import stages
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from ..analysis.advice.rules import Meaning
     from ..analysis.result.detail import RuleText
 
@@ -35,34 +33,29 @@ def gpus_command(
     if add is not None or remove is not None:
         _change_own(add, remove, json)
         return
-    shown, told = _compared(compare) if compare is not None else _known_gpus(name)
-    if json:
-        print_json(told())
-    else:
-        print_text(shown())
-
-
-def _known_gpus(name: str | None) -> tuple[Callable[[], Text], Callable[[], dict[str, Any]]]:
-    """The functions that make the text and the JSON object of one GPU, or of the list."""
+    if compare is not None:
+        _compare(compare, json)
+        return
     from ..hardware import gpu_names, load_gpu, own_names
     from ..report.gpus import gpu_dict, gpu_list_dict, render_gpu, render_gpu_list
 
     if name is not None:
         gpu = load_gpu(name)
-        return lambda: render_gpu(gpu), lambda: gpu_dict(gpu)
+        show(json, lambda: gpu_dict(gpu), lambda: render_gpu(gpu))
+        return
     gpus, own = [load_gpu(known) for known in gpu_names()], own_names()
-    return lambda: render_gpu_list(gpus, own), lambda: gpu_list_dict(gpus, own)
+    show(json, lambda: gpu_list_dict(gpus, own), lambda: render_gpu_list(gpus, own))
 
 
-def _compared(names: str) -> tuple[Callable[[], Text], Callable[[], dict[str, Any]]]:
-    """The same for several GPUs side by side."""
+def _compare(names: str, json: bool) -> None:
+    """Several GPUs side by side."""
     from ..analysis.several_gpus import chosen_gpus
     from ..report.gpus import gpu_comparison_dict, render_gpu_comparison
 
     gpus = chosen_gpus(names)
     if len(gpus) < 2:
         raise UsageError(f"--compare {names}: expected two or more GPUs, as in a100,h100")
-    return lambda: render_gpu_comparison(gpus), lambda: gpu_comparison_dict(gpus)
+    show(json, lambda: gpu_comparison_dict(gpus), lambda: render_gpu_comparison(gpus))
 
 
 def _change_own(add: str | None, remove: str | None, json: bool) -> None:
@@ -92,10 +85,11 @@ def workloads_command(
     from ..workload.abstract import read_workload, workload_names
 
     files = [read_workload(known) for known in (workload_names() if name is None else [name])]
-    if json:
-        print_json(workloads_dict(files))
-    else:
-        print_text(render_workloads(files) if name is None else render_workload(files[0]))
+    show(
+        json,
+        lambda: workloads_dict(files),
+        lambda: render_workloads(files) if name is None else render_workload(files[0]),
+    )
 
 
 # `drywarp explain`: what an advice rule detects, and how to fix it; what a stall reason or a limit means.

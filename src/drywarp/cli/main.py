@@ -13,10 +13,8 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import typer
 from typer.exceptions import TyperException
@@ -25,7 +23,7 @@ from typer.main import get_command
 from ..errors import CompileError, DrywarpError, InterruptedRunError
 from ..support.folders import OutOfTimeError, packaged_rows, stop
 from ..support.text import in_other_words
-from .options import Shown, as_command
+from .options import Shown, as_command, without_validators
 
 INTERRUPTED = InterruptedRunError.exit_status
 
@@ -84,7 +82,7 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit status."""
     Shown.whole_logs = False
     try:
-        command = _without_validators(get_command(app_for(arguments)))
+        command = without_validators(get_command(app_for(arguments)))
         status = command(arguments or ["--help"], standalone_mode=False, prog_name="drywarp")
     except CompileError as error:
         return _refused(error)
@@ -109,36 +107,6 @@ def run(arguments: list[str]) -> int:
     finally:
         stop()
     return status if isinstance(status, int) else 0
-
-
-def _without_validators(command: Any) -> Any:
-    """The same command; typer loads pydantic, which takes as long as NumPy, only for values that have to be converted.
-
-    Options that were not given, strings and lists of strings are passed on unchanged.
-    """
-    for one in (command, *getattr(command, "commands", {}).values()):
-        for option in one.get_params(typer.Context(one)):  # that of --help too, which is made here
-            option.get_runtime_param = partial(_Unvalidated, option, option.get_runtime_param)
-    return command
-
-
-class _Unvalidated:
-    """Replaces typer's `RuntimeParam` of an option, which `validator` makes."""
-
-    def __init__(self, option: Any, validator: Callable[[], Any]) -> None:
-        self.option, self.validator = option, validator
-
-    def coerce(self, value: Any, **given: Any) -> Any:
-        """The option's value, converted to its type."""
-        type_ = self.option.type_descriptor
-        if value is None:
-            return () if self.option.multiple or self.option.nargs == -1 else None
-        if type_.parameter_info.parser is None and not (type_.is_path or type_.is_ranged):
-            if type_.annotation in (str, int, float, bool) and type(value) is type_.annotation:
-                return value
-            if type_.annotation == list[str] and isinstance(value, (list, tuple)) and {*map(type, value)} <= {str}:
-                return [*value]
-        return self.validator().coerce(value, **given)
 
 
 def _refused(error: CompileError) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import UsageError
 from .groups import LaunchOptions
-from .output import print_json, print_text
+from .output import print_json, print_text, show
 from .progress import rated, resumable, stages
 from .values import kernel_source, parse_blocks, parse_clock
 
@@ -122,12 +122,9 @@ def counts_command(
     with stages() as on_stage:
         options = Options(clock_mhz=parse_clock(clock), warm_l2=warm_l2, blocks=parse_blocks(blocks), on_stage=on_stage)
         result = count(kernel_source(kernel), gpu=gpu, **launch.given(), options=options)
-    if json:
-        print_json(result.to_dict())
-    else:
-        from ..report.text import render_counts, render_meanings
+    from ..report.text import render_counts, render_meanings
 
-        print_text(render_meanings(result) if explain else render_counts(result))
+    show(json, result.to_dict, lambda: render_meanings(result) if explain else render_counts(result))
 
 
 # `drywarp import-ncu`: convert a profiler's export to drywarp's profile format.

@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -91,8 +91,8 @@ def as_command(verb: str, function: Callable[..., Any], compiles: bool = False) 
     parameters: list[inspect.Parameter] = []
 
     def add(name: str, default: Any, type_: Any, panel: str | None = None) -> None:
-        annotation = declared(name, type_, verb, panel)
-        parameters.append(inspect.Parameter(name, KEYWORD, default=default, annotation=annotation))
+        taken = declared(name, type_, verb, panel)
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=taken))
 
     for name, parameter in inspect.signature(function).parameters.items():
         if name in groups:
@@ -119,12 +119,39 @@ def as_command(verb: str, function: Callable[..., Any], compiles: bool = False) 
     return run
 
 
-KEYWORD = inspect.Parameter.KEYWORD_ONLY
-
-
 def _mention_unusable_cache() -> None:
     from ..frontends.cache import writable
 
     if not writable():
         hint = "so every run starts from scratch (set DRYWARP_CACHE_DIR to use another)"
         print(f"drywarp: the cache {cache_folder()} is not writable, {hint}", file=sys.stderr)
+
+
+def without_validators(command: Any) -> Any:
+    """The same command; typer loads pydantic, which takes as long as NumPy, only for values that have to be converted.
+
+    Options that were not given, strings and lists of strings are passed on unchanged.
+    """
+    for one in (command, *getattr(command, "commands", {}).values()):
+        for option in one.get_params(typer.Context(one)):  # that of --help too, which is made here
+            option.get_runtime_param = partial(_Unvalidated, option, option.get_runtime_param)
+    return command
+
+
+class _Unvalidated:
+    """Replaces typer's `RuntimeParam` of an option, which `validator` makes."""
+
+    def __init__(self, option: Any, validator: Callable[[], Any]) -> None:
+        self.option, self.validator = option, validator
+
+    def coerce(self, value: Any, **given: Any) -> Any:
+        """The option's value, converted to its type."""
+        type_ = self.option.type_descriptor
+        if value is None:
+            return () if self.option.multiple or self.option.nargs == -1 else None
+        if type_.parameter_info.parser is None and not (type_.is_path or type_.is_ranged):
+            if type_.annotation in (str, int, float, bool) and type(value) is type_.annotation:
+                return value
+            if type_.annotation == list[str] and isinstance(value, (list, tuple)) and {*map(type, value)} <= {str}:
+                return [*value]
+        return self.validator().coerce(value, **given)

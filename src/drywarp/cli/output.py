@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,11 @@ def print_text(text: Any) -> None:
     Console(highlight=False).print(text, markup=False, soft_wrap=True)
 
 
+def show(json: bool, told: Callable[[], dict[str, Any]], shown: Callable[[], Any]) -> None:
+    """Print a result as one JSON object, or as text."""
+    print_json(told()) if json else print_text(shown())
+
+
 def named_figures(
     texts: Sequence[str] | None, known: Collection[str], form: str = "NAME=FILE"
 ) -> list[tuple[str, Path]]:
@@ -41,21 +46,21 @@ def named_figures(
     return wanted
 
 
-def check_plot(plot: str | None, theme: str | None) -> None:
-    """Raise UsageError if `--plot` cannot be written, before any expensive work."""
+def check_plot(plot: str | None, theme: str | None, option: str = "--plot") -> None:
+    """Raise UsageError if the file cannot be written, before any expensive work."""
     from ..report.figures import check_place
 
-    check_theme(theme, plot is not None, "--plot FILE")
+    check_theme(theme, plot is not None, f"{option} FILE")
     if plot is not None:
-        check_place(Path(plot), "--plot")
+        check_place(Path(plot), option)
 
 
-def write_plot(result: Any, plot: str | None, theme: str | None) -> None:
-    """Draw a result's figure and write it."""
+def write_plot(result: Any, plot: str | None, theme: str | None, option: str = "--plot", name: str = "") -> None:
+    """Draw a result's figure, or the one of that name, and write it."""
     from ..report.figures import write
 
     if plot is not None:
-        write(result.figure(theme=theme or "light"), Path(plot), "--plot")
+        write(result.figure(*filter(None, [name]), theme=theme or "light"), Path(plot), option)
 
 
 def check_theme(theme: str | None, used: bool, option: str) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from ..errors import UsageError
 from .groups import ClockOptions, LaunchOptions
-from .output import check_plot, check_theme, named_figures, print_json, print_text
+from .output import check_plot, check_theme, named_figures, print_json, print_text, show
 from .progress import stages
 from .values import pairs, parse_blocks, parse_occupancies, parse_trips
 
@@ -72,10 +72,7 @@ def models_command(
         figures.write(getattr(figures, name)(result, theme=figure_theme or "light"), path, "--figure")
     from ..report.models import comparison_dict, render_comparison
 
-    if json:
-        print_json(comparison_dict(result))
-    else:
-        print_text(render_comparison(result, inputs))
+    show(json, lambda: comparison_dict(result), lambda: render_comparison(result, inputs))
 
 
 # `drywarp profile`: what one SM issues when.
@@ -143,10 +140,7 @@ def cusp_command(
     from ..report.cusp import cusp_dict, render_cusp
 
     result = cusp(gpu, partner=with_, alphas=parse_alphas(alpha) if alpha else None, share=share)
-    if json:
-        print_json(cusp_dict(result))
-    else:
-        print_text(render_cusp(result))
+    show(json, lambda: cusp_dict(result), lambda: render_cusp(result))
 
 
 def parse_alphas(text: str) -> list[float]:

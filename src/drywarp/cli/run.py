@@ -30,8 +30,8 @@ class WhichLaunches:
 
     def settings(self) -> dict[str, Any]:
         """The fields of a `ProgramRequest`. Raises UsageError for malformed values."""
-        from ..program.keep import PREDICTIONS, Choice
-        from ..program.launches import LAUNCH_STEPS, TOTAL_STEPS
+        from ..program.asked import LAUNCH_STEPS, TOTAL_STEPS
+        from ..program.estimates import PREDICTIONS, Choice
 
         for value, option in ((self.emulate_steps, "--emulate-steps"), (self.emulate_total, "--emulate-total")):
             if value is not None and value < 0:
@@ -75,7 +75,7 @@ def run_command(
         if not Path(name).absolute().parent.is_dir():
             raise UsageError(f"{name}: its folder does not exist")
     from ..frontends.cuda import CudaOptions
-    from ..program.launches import quiet_options
+    from ..program.asked import quiet_options
     from ..program.server import ProgramRequest, run_program
     from ..report.html.page import program_page
     from ..report.program import render_program

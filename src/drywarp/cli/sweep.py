@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import UsageError
-from .output import check_theme, named_figures, print_json, print_text
+from .output import check_theme, named_figures, show
 from .progress import SILENT_S, rated, resumable
 from .values import check_positive
 
@@ -97,12 +97,9 @@ def sweep_command(
             on_note=lambda note: print(f"drywarp: {note}", file=sys.stderr, flush=True),
         )
     study.draw(found, drawn)
-    if json:
-        print_json(found.to_dict(prune))
-    else:
-        from ..report.ranking import render_sweep
+    from ..report.ranking import render_sweep
 
-        print_text(render_sweep(found, best, prune))
+    show(json, lambda: found.to_dict(prune), lambda: render_sweep(found, best, prune))
     if kept is not None and prune is not None:
         write_rows(Path(kept), found, found.prune(prune).rows)
     if export is not None:

@@ -12,9 +12,10 @@ from ..hardware import Gpu
 from ..kernel.kernel import Kernel
 from ..support.folders import packaged_rows
 from . import properties as cuda
+from .asked import Outcome, Plan
 from .deferred import Deferred, Step
 from .heap import Allocation, Heap
-from .launches import Launches, Outcome, Plan
+from .launches import Launches
 from .result import Fault, LaunchDone, ProcessRun
 from .timeline import Timeline
 

@@ -18,8 +18,8 @@ from ..hardware.occupancy import clusters_at_once, occupancy
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Dim3
 from . import properties as cuda
+from .asked import LETS, WAITS, Asked, pointers
 from .calls import Answer, Function, Module, Numbers, State, request
-from .launches import LETS, WAITS, Asked, pointers
 from .result import LaunchDone
 from .timeline import Overlap
 

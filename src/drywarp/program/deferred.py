@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from ..execution.emulator.constants import names_outside
 from ..kernel.launch.launch import Launch
+from .asked import Asked, Outcome
 from .heap import Allocation, Heap
-from .keep import pointed_to
-from .launches import Asked, Launches, Outcome
+from .keep import given_to, pointed_to, reached
+from .launches import Launches
 
 _MOST_UNDONE = 1 << 30
 """Maximum bytes kept to undo copies; beyond that, deferred launches are computed."""
-_WORD = 8
 
 
 @dataclass
@@ -152,19 +152,9 @@ class Deferred:
 
     def _touched(self, asked: Asked, variables: bool) -> frozenset[int]:
         """Addresses of the allocations that a launch may touch."""
-        data, heap = asked.parameters, self._heap
-        words = [int.from_bytes(data[at : at + _WORD], "little") for at in range(0, len(data) - _WORD + 1, 4)]
-        if variables:
-            words.append(asked.variables)
-        left = [one for word in words if (one := heap.at(word))]
-        left += [one for _, address in heap.objects.values() if (one := heap.at(address))]
-        found = set[int]()
-        while left:
-            one = left.pop()
-            if one.start not in found:
-                found.add(one.start)
-                left += filter(None, map(heap.at, self._pointers(one)))
-        return frozenset(found)
+        heap = self._heap
+        given = [*given_to(heap, asked.parameters), *([heap.at(asked.variables)] if variables else [])]
+        return frozenset(reached(filter(None, given), lambda one: filter(None, map(heap.at, self._pointers(one)))))
 
     def _pointers(self, one: Allocation) -> frozenset[int]:
         """Starts of the allocations that pointers in one point to."""

@@ -10,7 +10,7 @@ from typing import Any
 from ..analysis.result import Analysis, headed
 from ..execution.emulator.watch import Problem
 from ..kernel.launch.launch import Dim3
-from .launches import Outcome
+from .asked import Outcome
 from .timeline import Span, Timeline
 
 

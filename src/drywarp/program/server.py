@@ -33,11 +33,12 @@ from ..frontends.binary.containers import holds_device_code
 from ..frontends.binary.kept import SUFFIX
 from ..hardware import Gpu, load_gpu
 from ..support.folders import Progress, cache_folder, listening, read_bytes, scratch_folder
+from .asked import LAUNCH_STEPS, TOTAL_STEPS, Plan, quiet_options
 from .calls import Answer
 from .device import Device
+from .estimates import PREDICTIONS, Choice
 from .heap import START
-from .keep import PREDICTIONS, Choice, Keeper
-from .launches import LAUNCH_STEPS, TOTAL_STEPS, Plan, quiet_options
+from .keep import Keeper
 from .result import ProcessRun, ProgramRun
 from .sum_up import finished
 
@@ -273,21 +274,15 @@ class _Server:
 
     def _end_threads(self) -> None:
         """Give processes that the program has left behind time to end; then stop emulations."""
-        for thread in self._threads:
-            thread.join(_LAST_WORDS_S / 4)
-            if thread.is_alive() and thread.ident is not None:
-                # What predicts does not listen, and may take long.
-                raised = ctypes.c_ulong(thread.ident), ctypes.py_object(_Stopped)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(*raised)
-                thread.join(_LAST_WORDS_S)
-            self._stopping = True
-        for thread in self._threads:
-            thread.join(_LAST_WORDS_S / 4)
-            if thread.is_alive() and thread.ident is not None:
-                # What predicts does not listen, and may take long.
-                raised = ctypes.c_ulong(thread.ident), ctypes.py_object(_Stopped)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(*raised)
-                thread.join(_LAST_WORDS_S)
+        for _ in range(2):
+            for thread in self._threads:
+                thread.join(_LAST_WORDS_S / 4)
+                if thread.is_alive() and thread.ident is not None:
+                    # What predicts does not listen, and may take long.
+                    raised = ctypes.c_ulong(thread.ident), ctypes.py_object(_Stopped)
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(*raised)
+                    thread.join(_LAST_WORDS_S)
+                self._stopping = True
 
     def _interrupted(self) -> str:
         launches = sum(one.launched for one in self.processes)

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 
 from ..analysis.result import Analysis
-from .keep import band, pace
+from .estimates import band, pace
 from .result import Check, CopyDone, CopyTotal, KernelTotal, LaunchDone, ProcessRun, ProgramRun
 from .timeline import Span
 

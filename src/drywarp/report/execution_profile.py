@@ -16,7 +16,7 @@ from ..analysis.result.detail import Events
 from ..support.text import plain
 from .figures.theme import REASON_COLOURS
 from .gpus import aligned
-from .html.document import asset, document
+from .html import asset, document
 from .html.payload import packed_events
 
 # Lanes: where each instruction stands, by subsystem or by warp.

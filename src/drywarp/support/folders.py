@@ -81,21 +81,6 @@ def _files(parts: Iterable[str], suffixes: tuple[str, ...]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def in_turn(path: Path) -> Iterator[None]:
-    """Hold this lock file, so that only one process at a time produces a given cache entry; the others wait.
-
-    If locking is not possible (an unwritable folder, another platform), they work in parallel.
-    """
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = stack.enter_context(path.open("ab"))
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-@contextlib.contextmanager
 def scratch_folder(kind: str) -> Iterator[Path]:
     """A temporary folder of this process, ``drywarp-KIND-PID-…``, which is gone afterwards.
 

@@ -14,11 +14,9 @@ from ...frontends.cuda import CudaOptions
 from ...frontends.cuda.source import decode, includes
 from ...hardware import Gpu, load_gpu
 from ...support.growing_file import GrowingFile, JsonLines, json_line
-from .examine import Task
-from .files import Module, Settings, find_modules, launches_below
-from .headers import HeaderTree, guessed_macros
+from .examine import OnRow, Task, run_modules
+from .files import HeaderTree, Module, Settings, find_modules, guessed_macros, launches_below
 from .result import COMPILE_FAILED, PART, CorpusReport, Row, Totals, row_of
-from .watch import OnRow, run_modules
 
 
 def run_corpus(

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import UsageError
-from .attributes import CardAttributes, ClockReader, Clocks, read_attributes
-from .driver import CardFunction, DeviceError, Driver, load_driver
+from .driver import CardAttributes, CardFunction, ClockReader, Clocks, DeviceError, Driver, load_driver, read_attributes
 
 Extents = tuple[int, int, int]
 _PCI_LENGTH = 32

@@ -13,11 +13,10 @@ from pathlib import Path
 from ..._version import __version__
 from ...errors import DrywarpError, InputFileError, UsageError
 from ..device import DeviceError
-from .configuration import Configuration, Occupied, configurations, occupancies
+from .configuration import Configuration, Occupied, SuiteKernel, configurations, occupancies, read_suite
 from .on_card import CardRunner, Counters, find_ncu
 from .row import FAILED, OK, WRONG, MeasuredFile, MeasuredLaunch
 from .simulated import Prepared, Runner, SimulatedRunner, Timing
-from .suite_file import SuiteKernel, read_suite
 
 POINTS, SAMPLES = 8, 15
 L2 = "warm"

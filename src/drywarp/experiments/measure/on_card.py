@@ -23,10 +23,9 @@ from ...kernel.kernel import Kernel
 from ...kernel.launch.arguments import make_launch
 from ...kernel.launch.launch import Buffer, Launch, Scalar
 from ..device import Card, CardFunction, Clocks, DeviceError, open_card
-from .configuration import Configuration, Occupied, configurations
+from .configuration import Configuration, Occupied, configurations, read_suite
 from .row import COUNTERS, Arrays, check_arguments, difference, expected_outputs, inputs_of, load_reference
 from .simulated import Timing
-from .suite_file import read_suite
 
 WARM_UP_S = 0.05
 """How long a kernel runs before it is timed, so that the clocks have ramped up."""

@@ -4,22 +4,24 @@ Each row has a kind. `model`: a model or the simulation computed the number from
 did, but the paper prints only the equation or the cells from which the right answer follows. `input`: the number was
 read back, or is a ratio, a sum or a unit conversion of printed ones, and says nothing about a model.
 
-The tolerance is half a unit of the last printed digit, none for a number of one digit (a count, or exact), 2 % if the
-paper says "about"; a row with another tolerance says why in its note. `inconsistent_in_source`: the paper's own
-printed numbers contradict this one, and the note shows the arithmetic. `differs`: the number misses the printed one by
-more than the tolerance without such a proof, and the note says what we believe the reason is.
+`printed.csv` holds what the papers print; the modules ``rows_…`` compute it. The tolerance is half a unit of the last
+printed digit, none for a number of one digit (a count, or exact), 2 % if the paper says "about"; a row with another
+tolerance says why in its note. `inconsistent_in_source`: the paper's own printed numbers contradict this one, and the
+note shows the arithmetic. `differs`: the number misses the printed one by more than the tolerance without such a proof,
+and the note says what we believe the reason is.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from ...support.folders import packaged_rows
 
@@ -28,9 +30,6 @@ Kind = Literal["model", "derived", "input"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 KINDS: tuple[Kind, ...] = get_args(Kind)
-
-ABOUT = 0.02
-"""Tolerance, as a fraction, of a number that the paper qualifies with "about"."""
 
 ROUNDING = 1e-9
 """Slack for binary fractions, as a fraction of the published number."""
@@ -63,113 +62,85 @@ class LeftOut:
     why: str
 
 
-def tolerance_of(published: str, about: bool = False, rounded: bool = False) -> float:
-    """Half a unit of the last digit of a number as printed, such as ``12.40`` or ``2.1E10``.
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A computed number, what the paper's equation gives where it prints no number, and what the note shows."""
 
-    A number of one digit is exact unless it is `rounded`; one that the paper qualifies with "about" has 2 %. Raises
-    ValueError if it is not finite.
+    computed: float
+    expected: float = math.nan
+    shown: Mapping[str, float] = field(default_factory=dict)
+
+
+Values = dict[str, float | Value]
+"""What a paper's inputs give, by quantity; by place and quantity, ``§2: quantity``, where several places have it."""
+
+
+def together(*parts: Callable[[], Values]) -> Values:
+    """All that several functions give."""
+    return {quantity: value for part in parts for quantity, value in part().items()}
+
+
+def tolerance_of(printed: str) -> float:
+    """Half a unit of the last digit of a number as printed, such as ``12.40`` or ``2.1E10``; none if it has one digit.
+
+    Raises ValueError if it is not finite.
     """
-    value = Decimal(published)
-    sign_digits_exponent = value.as_tuple()
-    if about:
-        return abs(float(value)) * ABOUT
-    exponent = sign_digits_exponent.exponent
-    if not isinstance(exponent, int):
-        raise ValueError(f"{published!r} is not a finite number")
-    if len(sign_digits_exponent.digits) == 1 and not rounded:
-        return 0.0
-    return 0.5 * 10.0**exponent
+    sign_digits_exponent = Decimal(printed).as_tuple()
+    if not isinstance(sign_digits_exponent.exponent, int):
+        raise ValueError(f"{printed!r} is not a finite number")
+    return 0.0 if len(sign_digits_exponent.digits) == 1 else 0.5 * 10.0**sign_digits_exponent.exponent
 
 
-def _agrees(published: float, computed: float, tolerance: float) -> bool:
-    return abs(computed - published) <= tolerance + ROUNDING * max(abs(published), 1e-3)
+def row_of(line: Mapping[str, str], value: float | Value) -> Row:
+    """A line of `printed.csv` with the computed number.
 
-
-def row(
-    paper: str,
-    place: str,
-    quantity: str,
-    published: str,
-    computed: float,
-    about: bool = False,
-    note: str = "",
-    *,
-    kind: Kind = "model",
-    rounded: bool = False,
-    tolerance: float | None = None,
-) -> Row:
-    """A number that should follow from the printed inputs; `published` is the string that the paper prints.
-
-    `rounded` says that a number of one digit is not exact. A `tolerance` other than the digits' needs a note. Raises
-    ValueError without one.
+    Raises ValueError if a tolerance of its own has no reason, or if what is said to differ agrees.
     """
-    if (rounded or tolerance is not None) and not note:
-        raise ValueError(f"{paper}, {place}, {quantity}: a tolerance other than that of the digits needs a reason")
-    allowed, value = tolerance_of(published, about, rounded) if tolerance is None else tolerance, float(published)
-    status: Status = "reproduced" if _agrees(value, computed, allowed) else "failed"
-    return Row(paper, place, quantity, value, computed, allowed, status, note, kind)
-
-
-def derived(
-    paper: str, place: str, quantity: str, expected: float, computed: float, note: str = "", tolerance: float = 0.0
-) -> Row:
-    """A number that the paper does not print: `expected` follows from its equation, `computed` is the model's.
-
-    The tolerance is a fraction of what is expected.
-    """
-    allowed = tolerance * abs(expected)
-    status: Status = "reproduced" if _agrees(expected, computed, allowed) else "failed"
-    return Row(paper, place, quantity, expected, computed, allowed, status, note, "derived")
-
-
-def inconsistent(
-    paper: str,
-    place: str,
-    quantity: str,
-    published: str,
-    computed: float,
-    note: str,
-    about: bool = False,
-    *,
-    kind: Kind = "model",
-) -> Row:
-    """A number that other numbers of the paper contradict; `note` shows the arithmetic. ValueError if it agrees."""
-    tolerance = tolerance_of(published, about)
-    return _misfit(
-        Row(paper, place, quantity, float(published), computed, tolerance, "inconsistent_in_source", note, kind)
+    if not isinstance(value, Value):
+        value = Value(value)
+    printed, own = line["printed"], line["tolerance"]
+    published = float(printed) if printed else value.expected
+    if own.endswith("%"):
+        tolerance = abs(published) * (float(own.removesuffix("%")) / 100)
+    else:
+        tolerance = float(own) if own else tolerance_of(printed) if printed else 0.0
+    what, note = f"{line['paper']}, {line['place']}, {line['quantity']}", line["note"]
+    agrees = abs(value.computed - published) <= tolerance + ROUNDING * max(abs(published), 1e-3)
+    if not note and (line["status"] or (own and not own.endswith("%"))):
+        raise ValueError(f"{what}: a tolerance other than that of the digits, or a misfit, needs a reason")
+    if line["status"] and agrees:
+        raise ValueError(f"{what}: {value.computed} agrees with the printed {published:g}")
+    return Row(
+        *(line["paper"], line["place"], line["quantity"], published, value.computed, tolerance),
+        status=cast(Status, line["status"] or ("reproduced" if agrees else "failed")),
+        note=note.format(computed=value.computed, **value.shown),
+        kind=cast(Kind, line["kind"] or "model"),
     )
 
 
-def differs(
-    paper: str, place: str, quantity: str, published: str, computed: float, note: str, *, kind: Kind = "model"
-) -> Row:
-    """A number that we do not obtain, without proof that the paper errs; `note` is the reason that we believe.
-
-    ValueError if it agrees.
-    """
-    tolerance = tolerance_of(published)
-    return _misfit(Row(paper, place, quantity, float(published), computed, tolerance, "differs", note, kind))
-
-
-def _misfit(made: Row) -> Row:
-    what = f"{made.paper}, {made.place}, {made.quantity}"
-    if _agrees(made.published, made.computed, made.tolerance):
-        raise ValueError(f"{what}: {made.computed} agrees with the printed {made.published:g}")
-    if not made.note:
-        raise ValueError(f"{what}: what does not agree needs its arithmetic or a reason")
-    return made
-
-
-def of_kind(kind: Kind, rows: Iterable[Row]) -> list[Row]:
-    """The same rows with another kind."""
-    return [replace(each, kind=kind) for each in rows]
-
-
 def reproduce() -> list[Row]:
-    """Every published number with the computed one, sorted by paper: from the modules named ``rows_…`` here."""
+    """Every published number with the computed one, in the order of `printed.csv`, from the modules ``rows_…`` here.
+
+    Raises ValueError if a number is computed that is not in that file, or the reverse.
+    """
     names = sorted(info.name for info in iter_modules(__path__) if info.name.startswith("rows_"))
     modules = [import_module(f".{name}", __name__) for name in names]
-    return sorted((each for module in modules for each in module.rows()), key=lambda row: row.paper)
+    values = {
+        (paper, quantity): value
+        for module in modules
+        for paper, found in module.computed().items()
+        for quantity, value in found.items()
+    }
+    rows = []
+    for line in packaged_rows(Path(__file__).with_name("printed.csv")):
+        keys = [(line["paper"], key) for key in (line["quantity"], f"{line['place']}: {line['quantity']}")]
+        key = next((key for key in keys if key in values), None)
+        if key is None:
+            raise ValueError(f"{', '.join(keys[1])}: nothing computes it")
+        rows.append(row_of(line, values.pop(key)))
+    if values:
+        raise ValueError(f"printed.csv lacks {[*values]}")
+    return rows
 
 
 def left_out() -> list[LeftOut]:

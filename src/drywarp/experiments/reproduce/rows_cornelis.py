@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...hardware import limits_of, load_gpu
 from ...hardware.occupancy import OccupancyLimits, occupancy
-from . import Row, derived, row
+from . import Value, Values
 from .small_kernels import Instruction, chain, costs_of, kernel, simulated_cycles
 
 PAPER = "Cornelis"
@@ -34,56 +34,49 @@ def fig_1_cycles(index: float, memory: tuple[float, float], fmadd: float) -> flo
     return index + latency_mem + lambda_mem + fmadd + lambda_mem
 
 
-def rows() -> list[Row]:
+def computed() -> dict[str, Values]:
     """Every number of the paper that follows from its own inputs."""
-    return [*_table_1(), *_equation_1(), *_fig_1(), *_occupancies()]
+    return {PAPER: {**_table_1(), **_equation_1(), **_fig_1(), **_occupancies()}}
 
 
-def _table_1() -> list[Row]:
-    found = []
-    for name, printed in (("Fermi", "1"), ("Pascal", "0.25")):
-        gpu = load_gpu(GPUS[name])
-        lanes = ELEMENTS[name] / gpu.parameter("sm_count")
-        lambda_ = gpu.parameter("warp_size") / lanes
-        quantity = f"λ of fadd, {name}"
-        found.append(row(PAPER, "Table II, from Table I", quantity, printed, lambda_, kind="input"))
+def _table_1() -> Values:
+    found: Values = {}
+    for name, file in GPUS.items():
+        p = load_gpu(file).parameter
+        found[f"λ of fadd, {name}"] = p("warp_size") / (ELEMENTS[name] / p("sm_count"))
     return found
 
 
-def _equation_1() -> list[Row]:
-    found = []
+def _equation_1() -> Values:
+    found: Values = {}
     for name, file in GPUS.items():
         costs = costs_of(file)
         for benchmark in BENCHMARKS:
             cost = costs[benchmark]
             ridge = cost.latency / cost.lambda_
             for warps, case in ((max(1, int(ridge / 2)), "W ≤ Λ/λ"), (int(ridge) + 9, "W > Λ/λ")):
-                expected = pipeline_cycles(warps, LENGTH, cost.lambda_, cost.latency)
                 cycles = simulated_cycles(chain(costs, benchmark, LENGTH), warps)
                 quantity = f"cycles of {warps} warps of {LENGTH} dependent {benchmark}, {name} ({case})"
-                found.append(derived(PAPER, "§III.A, Eq. 1, Table II", quantity, expected, cycles))
+                found[quantity] = Value(cycles, pipeline_cycles(warps, LENGTH, cost.lambda_, cost.latency))
     return found
 
 
-def _fig_1() -> list[Row]:
+def _fig_1() -> Values:
     """A load of X and one of Y, fmadd, a store; fadd's Λ is used for the index."""
-    found = []
+    found: Values = {}
+    line = [
+        Instruction("fadd"),
+        Instruction("memory", (0,)),
+        Instruction("memory", (0,)),
+        Instruction("fmadd", (1, 2)),
+        Instruction("memory", (3,), store=True),
+    ]
     for name, file in GPUS.items():
         costs = costs_of(file)
-        line = [
-            Instruction("fadd"),
-            Instruction("memory", (0,)),
-            Instruction("memory", (0,)),
-            Instruction("fmadd", (1, 2)),
-            Instruction("memory", (3,), store=True),
-        ]
         memory = costs["memory"]
         expected = fig_1_cycles(costs["fadd"].latency, (memory.lambda_, memory.latency), costs["fmadd"].latency)
         cycles = simulated_cycles(kernel(costs, line, memory=("memory",)), 1)
-        found.append(
-            derived(PAPER, "Fig. 1", f"least cycles of one warp of Y = a X + Y, {name}", expected, cycles,
-                    note="with Λ of fadd for the index, which the paper does not list")
-        )  # fmt: skip
+        found[f"least cycles of one warp of Y = a X + Y, {name}"] = Value(cycles, expected)
     return found
 
 
@@ -102,15 +95,11 @@ FEW_REGISTERS = 16
 """Registers per thread that limit no occupancy."""
 
 
-def _occupancies() -> list[Row]:
+def _occupancies() -> Values:
     """§IV.A: the occupancies of group sizes that are powers of two, from 32 threads on."""
-    found = []
-    note = "all that an allocation of shared memory can set, by the occupancy calculator for compute capability {}"
-    for name, capability, combinations, counts in (("Fermi", "2.0", "34", "18"), ("Pascal", "6.1", "78", "43")):
-        every, said = occupancies(limits_of(capability)), note.format(capability)
-        warps = {size * groups for size, groups in every}
-        found += [
-            row(PAPER, "§IV.A", f"{name}: combinations of group size and count", combinations, len(every), note=said),
-            row(PAPER, "§IV.A", f"{name}: different warp counts among them", counts, len(warps), note=said),
-        ]
+    found: Values = {}
+    for name, capability in (("Fermi", "2.0"), ("Pascal", "6.1")):
+        every = occupancies(limits_of(capability))
+        found[f"{name}: combinations of group size and count"] = len(every)
+        found[f"{name}: different warp counts among them"] = len({size * groups for size, groups in every})
     return found

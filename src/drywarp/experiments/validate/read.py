@@ -13,12 +13,10 @@ from statistics import median
 from typing import Any
 
 from ...errors import InputFileError, UsageError
-from ...frontends.profiles import read_measured
+from ...frontends.profiles import bare_name, looks_like_rocprof, read_measured
 from ...frontends.profiles.ncu import read_text
-from ...frontends.profiles.rocprof import looks_like_rocprof
 from ...kernel.profile import MeasuredKernel
-from .read_csv import MeasuredRow, Table, is_parameter, parse_csv
-from .time_column import UNITS, choose, seconds, unit_of
+from .read_csv import UNITS, MeasuredRow, Table, choose, is_parameter, parse_csv, seconds, unit_of
 
 # Kernel Tuner's files: the cache that it writes while it tunes, and results in the T4 format.
 #
@@ -233,9 +231,9 @@ def read_profile(path: Path, entry: str | None) -> Table:
     launches = [k for k in read_measured(path).kernels if k.time_s]
     if not launches:
         raise InputFileError(f"{origin}: no launch has a time (expected the metric {TIMED_BY})")
-    names = sorted({plain_name(k.name) for k in launches})
+    names = sorted({bare_name(k.name) for k in launches})
     if entry is not None:
-        chosen = [k for k in launches if plain_name(k.name) == plain_name(entry)]
+        chosen = [k for k in launches if bare_name(k.name) == bare_name(entry)]
         if not chosen:
             raise UsageError(f"{origin}: no launch of {entry}; it holds: {', '.join(names)}")
     elif len(names) > 1:
@@ -252,16 +250,10 @@ def read_profile(path: Path, entry: str | None) -> Table:
 
 def _row(number: int, launches: Sequence[MeasuredKernel]) -> MeasuredRow:
     first = launches[0]
-    cells = {"kernel": plain_name(first.name), "launches": str(len(launches))}
+    cells = {"kernel": bare_name(first.name), "launches": str(len(launches))}
     for what, extents in (("grid", first.grid), ("block", first.block)):
         if extents is not None:
             cells[what] = ",".join(map(str, extents))
     for metric in dict.fromkeys(name for k in launches for name in k.metrics):
         cells[metric] = repr(median(k.metrics[metric] for k in launches if metric in k.metrics))
     return MeasuredRow(number, first.place, cells, median(k.time_s or 0.0 for k in launches))
-
-
-def plain_name(name: str) -> str:
-    """The plain name of a kernel: `kernel` for `void ns::kernel<float, 4>(float*)`."""
-    head = name.split("(anonymous namespace)::")[-1].split("(")[0].split("<")[0]
-    return (head.split() or [""])[-1].split("::")[-1]

@@ -260,12 +260,6 @@ def hide_host_includes(text: str) -> str:
     return _HOST_INCLUDE.sub(lambda m: " " * len(m[0]) if _is_host_header(m[1]) else m[0], text)
 
 
-def device_part(text: str) -> str:
-    """The source with its host functions, variables and library includes blanked; other directives stay."""
-    text = hide_host_includes(text)
-    return without(text, [(piece.start, piece.end) for piece in pieces(text) if is_host_only(piece)])
-
-
 def without(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """The text with these spans blanked; lines keep their numbers, and directives inside the spans stay."""
     if not spans:

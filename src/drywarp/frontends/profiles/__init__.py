@@ -1,7 +1,9 @@
-"""Profiler exports: the measured metrics of each launch, read in every supported format, and written in our own."""
+"""Profiler exports: the measured metrics of each launch, read in every format, and written in our own."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +12,68 @@ from typing import Any
 import msgspec
 
 from ...errors import InputFileError, UsageError
-from ...kernel.profile import MeasuredKernel
+from ...kernel.profile import TIME, MeasuredKernel
 from ...support.folders import write_file
-from .ncu import parse_ncu, read_text
-from .rocprof import looks_like_rocprof, parse_rocprof
+from .ncu import number, parse_ncu, read_text
+
+# rocprof's CSV: one row per dispatch, one column per counter, times in nanoseconds.
+#
+# Counters with an exact Nsight Compute equivalent get that name; the others keep their own.
+
+
+_NAMES = {
+    "SQ_INSTS": "smsp__inst_executed.sum",
+    "L2CacheHit": "lts__t_sector_hit_rate.pct",
+    "OccupancyPercent": "sm__warps_active.avg.pct_of_peak_sustained_active",
+}
+_TEXTS = frozenset({"Index", "KernelName", "gpu-id", "queue-id", "queue-index", "pid", "tid", "sig", "obj"})
+
+
+def looks_like_rocprof(text: str) -> bool:
+    """Whether the first row is rocprof's header."""
+    first = text.lstrip("\ufeff").partition("\n")[0]
+    return "KernelName" in first and ("DurationNs" in first or "gpu-id" in first)
+
+
+def parse_rocprof(text: str, origin: str) -> tuple[MeasuredKernel, ...]:
+    """The dispatches in the text of a results file."""
+    reader = csv.reader(io.StringIO(text))
+    found = []
+    try:
+        header = [cell.strip().strip('"') for cell in next(reader, [])]
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != len(header):
+                raise InputFileError(
+                    f"{origin}: line {reader.line_num}: {len(row)} cells, expected {len(header)} as in the header"
+                )
+            found.append(_dispatch(dict(zip(header, row, strict=True)), f"{origin}: line {reader.line_num}"))
+    except csv.Error as error:
+        raise InputFileError(f"{origin}: line {reader.line_num}: {error} (expected a row of a CSV table)") from None
+    if not found:
+        raise InputFileError(f"{origin}: the table has no rows (expected one for each dispatch)")
+    return tuple(found)
+
+
+def _dispatch(cells: dict[str, str], place: str) -> MeasuredKernel:
+    values = {name: number(text) for name, text in cells.items() if name not in _TEXTS}
+    metrics = {_NAMES.get(name, name): value for name, value in values.items() if value is not None}
+    begin, end = metrics.pop("BeginNs", None), metrics.pop("EndNs", None)
+    duration = metrics.pop("DurationNs", None)
+    if duration is None and begin is not None and end is not None:
+        duration = end - begin
+    if duration is not None:
+        metrics[TIME] = duration * 1e-9
+    work_items, group = metrics.get("grd"), metrics.get("wgr")
+    return MeasuredKernel(
+        name=cells.get("KernelName", "").removesuffix(".kd"),
+        grid=(int(work_items // group), 1, 1) if work_items and group else None,
+        block=(int(group), 1, 1) if work_items and group else None,
+        metrics=metrics,
+        place=place,
+    )
+
 
 FORMAT = 1
 
@@ -73,7 +133,7 @@ def matching(
     If there is none, raises UsageError listing what the profile has.
     """
     plain = name.split("<")[0].split("::")[-1].strip()
-    named = [k for k in kernels if k.name == symbol or plain == _plain(k.name)]
+    named = [k for k in kernels if k.name == symbol or plain == bare_name(k.name)]
     if not named:
         raise UsageError(f"the profile has no kernel {name!r}; it holds: {_list(sorted({k.name for k in kernels}))}")
     fits = [k for k in named if k.grid in (None, tuple(grid)) and k.block in (None, tuple(block))]
@@ -88,7 +148,7 @@ def matching(
     return MeasuredKernel(first.name, first.grid, first.block, metrics, first.device, first.place)
 
 
-def _plain(name: str) -> str:
+def bare_name(name: str) -> str:
     """The bare name: `kernel` for `void ns::kernel<float, 4>(float*)`."""
     head = name.split("(anonymous namespace)::")[-1].split("(")[0]
     depth, kept = 0, ""

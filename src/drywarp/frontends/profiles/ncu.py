@@ -84,14 +84,6 @@ _EXTENTS = re.compile(r"\(?\s*(\d+)\s*[,x ]\s*(\d+)\s*[,x ]\s*(\d+)\s*\)?")
 Row = tuple[int, list[str]]
 
 
-def read_ncu(path: Path) -> tuple[MeasuredKernel, ...]:
-    """All launches in a report, in order.
-
-    Raises InputFileError naming file and line if it is not such a report, or is truncated.
-    """
-    return parse_ncu(read_text(path), str(path))
-
-
 def parse_ncu(text: str, origin: str) -> tuple[MeasuredKernel, ...]:
     """The launches in a report's text."""
     rows = _rows(text, origin)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...experiments.calibrate.result import Calibration, Curve
-from .document import document
+from . import document
 
 
 def render_calibration(calibration: Calibration) -> Table:

@@ -17,7 +17,7 @@ from ...support.text import bytes_text, count_text, percent_text, plain, range_t
 from ..figures.theme import REASON_COLOURS
 from ..program import missing_text, program_notes, stream_name
 from ..terminal import bounds_text, no_conflicts_text
-from .document import asset, document
+from . import asset, document
 from .payload import packed, payload
 
 SCRIPTS = ("core.js", "charts.js", "source.js", "profile_data.js", "profile_draw.js", "profile.js")

@@ -18,7 +18,7 @@ from ...pipeline.extrapolate import StandIn, instructions
 from ...pipeline.reasons import REASONS, dependent_reason
 from ...workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
 from ..figures.theme import REASON_COLOURS
-from ..html.document import asset, document
+from ..html import asset, document
 
 ISSUE = "issue"
 BARRIER, FIXED = "barrier", "wait"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..code import waits_for_result
 from ..device import Program
 from ..fits import BoatHull, fit_boat_hull
-from ..journal import SHORT, Session
+from ..journal import SHORT, Session, waits_for_result
 from ..result import Curve, Estimate, Findings
 from .load import occupancies
 

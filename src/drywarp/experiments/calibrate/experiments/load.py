@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean, quantiles
 
-from ..code import cycles_between_loads
 from ..device import LATENCIES, Program, Run, Value, Zeros
 from ..fits import best_model, fit_contention, in_flight, limit_of, two_with_issue_limit
-from ..journal import Session
+from ..journal import Session, cycles_between_loads
 from ..result import Curve, Estimate, Findings
 
 STEPS = (16, 48)

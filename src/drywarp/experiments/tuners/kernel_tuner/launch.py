@@ -15,7 +15,7 @@ from ....errors import UsageError
 from ....frontends.cuda import known_options
 from ....frontends.cuda.compile import read_source
 from ....frontends.load import read_input
-from .expressions import filled, given, whole
+from .restrictions import filled, given, whole
 from .space import TuningSpace, is_file
 
 _SMALL_BYTES = 4096
