@@ -30,7 +30,7 @@ _HOMES = {
     "Analysis": "analysis.result", "Band": "analysis.result", "Options": "analysis.request",
     "analyze": "analysis.stages", "DrywarpError": "errors",
     "Gpu": "hardware", "gpu_names": "hardware", "load_gpu": "hardware",
-    "surface": "kernel.launch.textures", "texture": "kernel.launch.textures", "tensor_map": "kernel.launch.tensor_maps",
+    "surface": "kernel.launch.textures", "texture": "kernel.launch.textures", "tensor_map": "kernel.launch.textures",
     "Benefits": "experiments.benefits", "benefits": "experiments.benefits",
     "Space": "experiments.sweep", "sweep": "experiments.sweep", "validate": "experiments.validate",
 }  # fmt: skip
