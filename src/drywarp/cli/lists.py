@@ -15,7 +15,7 @@ from .progress import stages
 
 if TYPE_CHECKING:
     from ..analysis.advice.rules import Meaning
-    from ..analysis.result.finding import RuleText
+    from ..analysis.result.detail import RuleText
 
 
 def gpus_command(

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..analysis.result import Analysis, LineCost, MeasuredComparison, headed, limit_words
-from ..analysis.result.finding import LEAST_GAIN, Advice, Finding, WhatIfAnswer
+from ..analysis.result.detail import LEAST_GAIN, Advice, Finding, WhatIfAnswer
 from ..execution.symbolic.report import AccessReport, LoopReport, StaticReport, loop_dict
 from ..models.gpuperf_terms import BenefitChart
 from ..support.text import factor_text, plain, time_text

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from ..analysis.compare.result import Comparison, CountChange, GpuComparison, LineChange
-from ..analysis.compare.side import Side
+from ..analysis.compare.result import Comparison, CountChange, GpuComparison, LineChange, Side
 from ..analysis.result import Analysis, GpuBeside, limit_words
 from ..support.text import factor_text, plain, range_text, time_text
 from .tables import table_text

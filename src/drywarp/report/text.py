@@ -10,7 +10,7 @@ import msgspec
 
 from ..analysis.counters import Counts, describe
 from ..analysis.result import headed
-from ..analysis.result.finding import RuleText
+from ..analysis.result.detail import RuleText
 from ..support.text import LONGEST, plain
 from .tables import aligned
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...analysis.detail.code import code_lines, issue_events
+from ...analysis.detail import code_lines, issue_events
 from ...analysis.prepare import prepare_kernel
 from ...analysis.prepared import Prepared
 from ...analysis.request import Options
