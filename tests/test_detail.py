@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import drywarp
 from drywarp.analysis.counters import operations_of
-from drywarp.analysis.detail.code import overlap_of
+from drywarp.analysis.detail import overlap_of
 from drywarp.analysis.result.detail import Detail, EventNode, Events, Lane
 from tests.listing import code
 

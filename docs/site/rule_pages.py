@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from drywarp.analysis.advice.rules import rule_texts
-from drywarp.analysis.result.finding import RuleText
+from drywarp.analysis.result.detail import RuleText
 
 from .escape import code, inline
 from .page import Page

@@ -13,7 +13,7 @@ import pytest
 import drywarp
 from drywarp.analysis.advice.rules import all_rules, explained, meanings, rule_texts
 from drywarp.analysis.result.answer import LIMIT_WORDS
-from drywarp.analysis.result.finding import LEAST_GAIN, Finding, RuleText
+from drywarp.analysis.result.detail import LEAST_GAIN, Finding, RuleText
 from drywarp.errors import UsageError
 from drywarp.hardware import gpu_names, load_gpu
 from drywarp.pipeline.reasons import REASONS

@@ -18,7 +18,7 @@ from drywarp.analysis.every_model import with_producers
 from drywarp.analysis.prepare import prepare, prepare_kernel
 from drywarp.analysis.prepared import Prepared
 from drywarp.analysis.request import Options
-from drywarp.analysis.result.finding import Advice, WhatIfAnswer
+from drywarp.analysis.result.detail import Advice, WhatIfAnswer
 from drywarp.cli.main import run
 from drywarp.models.base import NotApplicable
 from drywarp.models.gpuperf import benefits_of

@@ -9,7 +9,7 @@ import pytest
 
 import drywarp
 from drywarp.analysis.compare.judge import match_lines
-from drywarp.analysis.compare.side import Line
+from drywarp.analysis.compare.result import Line
 from drywarp.errors import UsageError
 from tests.counting import calls_of
 from tests.effort import first

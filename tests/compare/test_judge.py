@@ -7,8 +7,17 @@ from typing import Any
 import pytest
 
 from drywarp.analysis.compare.judge import judge
-from drywarp.analysis.compare.result import Comparison, CountChange
-from drywarp.analysis.compare.side import Assumptions, Instructions, Launch, Line, Occupancy, Predicted, Side
+from drywarp.analysis.compare.result import (
+    Assumptions,
+    Comparison,
+    CountChange,
+    Instructions,
+    Launch,
+    Line,
+    Occupancy,
+    Predicted,
+    Side,
+)
 from drywarp.errors import UsageError
 
 

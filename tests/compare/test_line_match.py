@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drywarp.analysis.compare.judge import match_lines
-from drywarp.analysis.compare.side import Line
+from drywarp.analysis.compare.result import Line
 
 TEXTS = st.lists(st.sampled_from(["int x = 1;", "y += a[i];", "}", "__syncthreads();", "z = f(x);", ""]), max_size=12)
 

@@ -12,7 +12,7 @@ from drywarp.execution.emulator import emulate
 from drywarp.execution.emulator.skim import without_results
 from drywarp.kernel.cfg import build_cfg
 from drywarp.kernel.launch.arguments import make_launch
-from drywarp.kernel.launch.tensor_maps import tensor_map
+from drywarp.kernel.launch.textures import tensor_map
 from drywarp.kernel.profile import SPACE_GLOBAL
 from tests.effort import first, some
 

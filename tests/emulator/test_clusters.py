@@ -12,7 +12,7 @@ from drywarp.execution.emulator import emulate
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.kernel.launch.arguments import make_launch
 from drywarp.kernel.launch.launch import Launch
-from drywarp.kernel.launch.tensor_maps import tensor_map
+from drywarp.kernel.launch.textures import tensor_map
 from drywarp.kernel.profile import SPACE_REMOTE, SPACE_SHARED
 from tests.effort import first
 

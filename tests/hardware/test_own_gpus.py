@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from drywarp.analysis.several_gpus import chosen_gpus
 from drywarp.errors import InputFileError, UsageError
 from drywarp.hardware import add_gpu, gpu_names, load_gpu, own_names, remove_gpu
-from drywarp.hardware.toml_file import DATA, find
+from drywarp.hardware.load import find
+from drywarp.hardware.toml_file import DATA
 from drywarp.support.folders import own_gpu_folder
 
 from ..cli.command import complaint, run

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from drywarp.experiments.reproduce.volkov_kernels import GENERATIONS, alpha_mix, chain, volkov_gpu
 from drywarp.models import NotApplicable, get_model
-from drywarp.models.chen_aamodt import chi_1, chi_2, chi_3
 from drywarp.models.cusp import contention_of, mix_of
+from drywarp.models.first_order import chi_1, chi_2, chi_3
 from drywarp.models.types_alone import adds_per_cycle, time_added
 from drywarp.models.volkov_contention import FIT, REFINED, memory_throughput
 from drywarp.workload.cost import CostedWorkload

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from drywarp.experiments.reproduce.small_kernels import Cost, Instruction, example, kernel
 from drywarp.models import NotApplicable, get_model
+from drywarp.models.first_order import ipc_of, wpc_transit
 from drywarp.models.roofline import mix_cycles, wpc_mix
-from drywarp.models.transit import ipc_of, wpc_transit
 from drywarp.models.volkov import wpc_volkov
 
 cycles = st.floats(0.25, 64)

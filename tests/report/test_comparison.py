@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import drywarp
-from drywarp.analysis.compare.result import Comparison, GpuComparison, LineChange
-from drywarp.analysis.compare.side import Line, Side
+from drywarp.analysis.compare.result import Comparison, GpuComparison, Line, LineChange, Side
 from drywarp.report import terminal
 from drywarp.report.comparison import change_text, render_comparison
 from drywarp.report.comparison_markdown import comparison_markdown

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 import drywarp
 from drywarp.analysis.result import Band, BandPart
-from drywarp.analysis.result.detail import SourceText
-from drywarp.analysis.result.finding import Advice, Finding, Place, WhatIfAnswer
+from drywarp.analysis.result.detail import Advice, Finding, Place, SourceText, WhatIfAnswer
 from drywarp.cli.main import run
 from drywarp.errors import UsageError
 from drywarp.models.gpuperf_terms import BenefitChart

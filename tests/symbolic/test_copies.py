@@ -16,7 +16,7 @@ from drywarp.kernel.instruction import Address
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.arguments import bind_arguments, make_launch
 from drywarp.kernel.launch.launch import Launch
-from drywarp.kernel.launch.tensor_maps import tensor_map
+from drywarp.kernel.launch.textures import tensor_map
 from drywarp.kernel.profile import Profile
 from tests.emulator.support import kernels
 from tests.emulator.test_bulk_copy import PREFACE

@@ -23,7 +23,7 @@ from ..pipeline import share_of, simulate
 from ..pipeline.reasons import policy_named
 from ..workload.abstract import is_workload, most_warps, occupancy_matters, read_workload, settings_of, tie
 from ..workload.cost import TICKS_PER_CYCLE, CostedWorkload
-from .detail.code import issue_events
+from .detail import issue_events
 from .measured import count_ratio, with_memory
 from .prepare import prepare_kernel
 from .prepared import Prepared

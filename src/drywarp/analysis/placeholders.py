@@ -17,9 +17,8 @@ from ..kernel.launch.arguments import make_launch, parameter_name, parse_dim3
 from ..kernel.launch.launch import DTYPES, Dim3, Launch
 from ..kernel.launch.layout import NUMBER, Layout, root_of
 from ..kernel.launch.structures import fields_in
-from ..kernel.launch.tensor_maps import EXAMPLE as MAP_EXAMPLE
-from ..kernel.launch.tensor_maps import MAP_TYPES
-from ..kernel.launch.textures import SURFACE_TYPES, TEXTURE_TYPES
+from ..kernel.launch.textures import EXAMPLE as MAP_EXAMPLE
+from ..kernel.launch.textures import MAP_TYPES, SURFACE_TYPES, TEXTURE_TYPES
 from ..kernel.launch.values import element_type, number_code
 from ..kernel.profile import SPACE_GLOBAL, Profile
 

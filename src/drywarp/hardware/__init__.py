@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from .fact import Fact, Parameters
+from .fact import Fact
 from .gpu import (
     ClassCost,
     Device,
@@ -18,6 +18,7 @@ from .gpu import (
     L3Level,
     MachineCode,
     Memory,
+    Parameters,
     Scheduler,
     SharedLevel,
     Subsystem,

@@ -15,7 +15,7 @@ import msgspec
 
 from ..errors import UsageError
 from ..support.text import json_of
-from .fact import Fact, Parameters, Policy, Scope
+from .fact import Fact, Policy, Scope
 from .occupancy import Count, OccupancyLimits
 
 Cycles = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "cycles"})]
@@ -420,3 +420,80 @@ class Gpu:
             "classes": {name: cost.subsystem for name, cost in self.classes.items()},
             "facts": json_of(self.known),
         }
+
+
+# Section `[parameters]`: inputs of individual models beyond λ, Λ, memory levels and occupancy.
+#
+# The classic models use numbers that no other model has (departure delays, issue cycles, MSHRs). A GPU from a paper
+# gives those printed there; every one is optional.
+
+Whole = Annotated[int, msgspec.Meta(ge=1)]
+
+
+Factor = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys of `[parameters]`, in the order of ``data/README.md``; None if a file does not give a key.
+
+    Machine: `sm_count`, `clock_mhz` (of the processors), `warp_size`, `warp_schedulers`, `max_warps_per_sm`, and the
+    lanes of an SM: `simd_width` (GPUPerf's name for its scalar processors), `sfu_width`. In MWP-CWP, `issue_cycles` is
+    the time of one warp instruction on an SM, and `factor_…` multiplies it for slower instructions (M_Factor).
+
+    Memory: `memory_gbs` is the theoretical bandwidth, `memory_reached_gbs` the highest measured one; `dram_latency`,
+    `l1_latency`, `l2_latency` and the cache sizes; `transaction_bytes`. `departure_delay` is the time between two
+    transactions of one SM, with `_coalesced` and `_uncoalesced` variants where a model distinguishes them. A warp's
+    access takes `transactions_coalesced` or `transactions_uncoalesced` transactions; each one after the first adds
+    `transaction_latency` to Λ. `mshrs` limits the outstanding transactions of one SM.
+
+    Latencies: `fp_latency`; `ilp_latency` until the same warp's next independent instruction, and `store_ilp_latency`
+    until its next store; `branch_taken_latency`, `branch_untaken_latency`; `block_launch_latency` (Λ_launch).
+
+    Contention (Volkov §6.4): at throughput T, Λ of streaming access is `contention_latency` + `contention_slope` ·
+    T / (`contention_gbs` − T); a fit with a second such term has the keys `contention_refined_…`. Synchronisation
+    (GPUPerf Eq. 8): `sync_gamma` is Γ.
+    """
+
+    sm_count: Whole | None = None
+    clock_mhz: Megahertz | None = None
+    warp_size: Whole | None = None
+    warp_schedulers: Whole | None = None
+    max_warps_per_sm: Whole | None = None
+    simd_width: Whole | None = None
+    sfu_width: Whole | None = None
+    issue_cycles: Cycles | None = None
+    factor_fp_divide: Factor | None = None
+    factor_int_multiply: Factor | None = None
+    factor_int_divide: Factor | None = None
+    factor_modulo: Factor | None = None
+    memory_gbs: GigabytesPerSecond | None = None
+    memory_reached_gbs: GigabytesPerSecond | None = None
+    dram_latency: Cycles | None = None
+    l1_latency: Cycles | None = None
+    l2_latency: Cycles | None = None
+    l1_bytes: Size | None = None
+    l2_bytes: Size | None = None
+    shared_bytes: Size | None = None
+    transaction_bytes: Size | None = None
+    departure_delay: Cycles | None = None
+    departure_delay_coalesced: Cycles | None = None
+    departure_delay_uncoalesced: Cycles | None = None
+    transactions_coalesced: Whole | None = None
+    transactions_uncoalesced: Whole | None = None
+    transaction_latency: Cycles | None = None
+    mshrs: Whole | None = None
+    fp_latency: Cycles | None = None
+    ilp_latency: Cycles | None = None
+    store_ilp_latency: Cycles | None = None
+    branch_taken_latency: Cycles | None = None
+    branch_untaken_latency: Cycles | None = None
+    block_launch_latency: Cycles | None = None
+    contention_latency: Cycles | None = None
+    contention_slope: Cycles | None = None
+    contention_gbs: GigabytesPerSecond | None = None
+    contention_refined_latency: Cycles | None = None
+    contention_refined_slope: Cycles | None = None
+    contention_refined_gbs: GigabytesPerSecond | None = None
+    contention_refined_slope_2: Cycles | None = None
+    contention_refined_gbs_2: GigabytesPerSecond | None = None
+    sync_gamma: Factor | None = None

@@ -11,8 +11,8 @@ import msgspec
 
 from ..errors import InputFileError
 from ..kernel.isa.nvidia.opcodes import MEMORY_CLASSES
-from .fact import AMD_CLASS_NAMES, CLASS_NAMES, TENSOR_TYPES, Parameters
-from .gpu import ClassCost, Device, FmaRate, Host, MachineCode, Memory, Scheduler, Subsystem
+from .fact import AMD_CLASS_NAMES, CLASS_NAMES, TENSOR_TYPES
+from .gpu import ClassCost, Device, FmaRate, Host, MachineCode, Memory, Parameters, Scheduler, Subsystem
 from .occupancy import OccupancyLimits
 from .toml_file import did_you_mean
 

@@ -10,9 +10,9 @@ import msgspec
 
 from ..analysis.counters import Counts, describe
 from ..analysis.result import headed
-from ..analysis.result.finding import RuleText
+from ..analysis.result.detail import RuleText
 from ..support.text import LONGEST, plain
-from .gpus import aligned
+from .tables import aligned
 
 if TYPE_CHECKING:
     from ..analysis.advice.rules import Meaning

@@ -20,7 +20,7 @@ from .rules.base import without_limit
 class Build:
     """Prepare the kernel with `changes`. `rule` is the rule whose remedy this is; empty for none.
 
-    `kind` is as in `drywarp.analysis.result.finding.WhatIfAnswer`. `remedy` is the sentence for a finding. `refuse`
+    `kind` is as in `drywarp.analysis.result.detail.WhatIfAnswer`. `remedy` is the sentence for a finding. `refuse`
     returns why the result is not what was asked for, or an empty text. `reason` is why the build is not attempted.
     """
 

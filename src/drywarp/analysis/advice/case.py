@@ -18,7 +18,7 @@ from ...workload.cost_model import Conditions
 from ..fits import geometry_of
 from ..prepare import cost_workload
 from ..prepared import Prepared
-from ..result.finding import Place
+from ..result.detail import Place
 
 # All inputs of a prediction in one value; a what-if returns a changed one.
 

@@ -10,7 +10,7 @@ from ...models.gpuperf_terms import BenefitChart
 from ...models.throughput import ISSUE
 from ..every_model import with_producers
 from ..prepared import Prepared
-from ..result.finding import LEAST_GAIN, Finding
+from ..result.detail import LEAST_GAIN, Finding
 from .case import Case, Setting
 from .resimulate import Outcome, affordable, baseline, budget_for, resimulate_all, reuse_by_buffer
 from .rules import all_rules

@@ -9,7 +9,7 @@ from ...errors import DrywarpError
 from ..prepare import prepare
 from ..prepared import Prepared
 from ..request import Options
-from ..result.finding import LEAST_GAIN, Advice, Finding, WhatIfAnswer
+from ..result.detail import LEAST_GAIN, Advice, Finding, WhatIfAnswer
 from .builds import Build, block_sizes, other_gpus, register_caps, unrolling
 from .case import Case, Setting
 from .findings import benefit_chart, ranked, simulated, suspicions, what_ifs

@@ -24,7 +24,7 @@ class WhatIf:
     """A change to be simulated. `apply` returns None where it would change nothing in this kernel.
 
     `name` describes the change in a few words and identifies the what-if; `kind` is as in
-    `drywarp.analysis.result.finding.WhatIfAnswer`.
+    `drywarp.analysis.result.detail.WhatIfAnswer`.
     """
 
     name: str

@@ -21,8 +21,7 @@ from ..result import Analysis
 from ..several_gpus import ALL, SeveralGpus, chosen_gpus, launch_and_options
 from ..stages import answer_prepared
 from .judge import is_saved, judge, read_saved
-from .result import Comparison
-from .side import Side, SideError, side_of
+from .result import Comparison, Side, SideError, side_of
 
 DEFAULT_GPU = "a100"
 _BY_NAME = ("args", "constants", "defines")

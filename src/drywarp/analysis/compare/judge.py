@@ -13,8 +13,7 @@ import msgspec
 from ...errors import InputFileError, UsageError
 from ...support.folders import read_bytes
 from ..result import SCHEMA_VERSION
-from .result import CountChange, GpuComparison, LineChange, Match
-from .side import Line, Side, SideError, side_of
+from .result import CountChange, GpuComparison, Line, LineChange, Match, Side, SideError, side_of
 
 # Matches lines of the new source to lines of the old one, by content as a diff does, not by number.
 #

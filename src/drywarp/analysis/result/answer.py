@@ -12,8 +12,7 @@ from ...kernel.launch.launch import Dim3
 from ...kernel.profile import Sampling
 from ...models.base import UNKNOWN_LIMIT, Prediction
 from ...support.text import json_of
-from .detail import Detail, ExecutionTrace
-from .finding import Advice, Finding
+from .detail import Advice, Detail, ExecutionTrace, Finding
 
 LIMIT_WORDS = {
     "dram": "DRAM bandwidth",

@@ -10,15 +10,15 @@ import numpy.typing as npt
 from ...errors import UnsupportedInstructionError
 from ...kernel.instruction import Instruction, Predicate, Register
 from ...kernel.profile import SYNC_SIGNAL, SYNC_SKIP, SYNC_WAIT
+from .convergence import MOVED, Finish, condition_of, finish, member_values, words_of
 from .decode import Decoder, Step, opcode
-from .finish import MOVED, Finish, condition_of, finish, member_values, words_of
 from .frame import Frame
 from .groups import AT_BARRIER, RUN, PhaseWait
 from .machine import BLOCK_BARRIERS, CLUSTER_PHASES, Machine
 from .operands import ZERO
 
 if TYPE_CHECKING:
-    from .finish import Scheduling
+    from .convergence import Scheduling
 
 CLUSTER_BARRIER = BLOCK_BARRIERS - 1
 

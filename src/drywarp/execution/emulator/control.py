@@ -15,14 +15,14 @@ from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Dim3
 from .bits import LANES
 from .constants import EXTERNAL_BASE, EXTERNAL_STRIDE
+from .convergence import MOVED, Finish, condition_of, finish, member_values, words_of
 from .decode import Decoder, place
-from .finish import MOVED, Finish, condition_of, finish, member_values, words_of
 from .frame import Frame
 from .operands import ZERO, Fetch
-from .printf import assert_call, print_call
+from .printf import Words, formatted, string_at
 
 if TYPE_CHECKING:
-    from .finish import Scheduling
+    from .convergence import Scheduling
 
 _RETURN_REGISTER = 20
 """First register of the return address in the device's calling convention."""
@@ -276,7 +276,7 @@ def external_call(d: Decoder, i: Instruction, name: str) -> Call:
 
     if launching := {GIVES_BUFFER: _buffer_call, TAKES_BUFFER: _launch_call}.get(name):
         return launching(d, i)
-    asked = {"vprintf": print_call, "__assertfail": assert_call}.get(name)
+    asked = {"vprintf": _print_call, "__assertfail": _assert_call}.get(name)
     really = asked(d, i) if asked else None
 
     def leave_out(f: Frame) -> None:
@@ -393,5 +393,44 @@ def _launch_call(d: Decoder, i: Instruction) -> Callable[[Frame], None]:
             tail = int(streams[row, lane]) == _TAIL
             memory.launched.append(DeviceLaunch(symbols[address], grid, block, extents[6], content, tail))
         result(f, status)
+
+    return call
+
+
+_FORMAT, _ARGUMENTS = 4, 6
+"""First registers of the two addresses in the device's calling convention; the result is in the first one's."""
+_MESSAGE, _LINE = 4, 8
+
+
+def _print_call(d: Decoder, i: Instruction) -> Callable[[Frame], None]:
+    """The effect of vprintf on the executing lanes, in their order; returns the number of arguments as CUDA does."""
+    format_at, arguments_at = d.pair(Register(_FORMAT)), d.pair(Register(_ARGUMENTS))
+    result = d.put(Register(_FORMAT))
+
+    def call(f: Frame) -> None:
+        prints = f.machine.prints
+        assert prints is not None
+        formats, places = f.spread(format_at(f)), f.spread(arguments_at(f))
+        counts = np.zeros(formats.shape, np.uint32)
+        for row, lane in np.argwhere(f.lanes()).tolist():
+            words = Words(f, row, lane, int(places[row, lane]))
+            text = string_at(d.memory, int(formats[row, lane]))
+            prints.append(formatted(text, words, d.memory))
+            counts[row, lane] = words.taken
+        result(f, counts)
+
+    return call
+
+
+def _assert_call(d: Decoder, i: Instruction) -> Callable[[Frame], None]:
+    """The effect of a failed assertion: the launch ends, and the message says what does not hold, and where."""
+    message, line = d.pair(Register(_MESSAGE)), d.word(Register(_LINE))
+
+    def call(f: Frame) -> None:
+        row, lane = (int(n) for n in np.argwhere(f.lanes())[0])
+        text = string_at(d.memory, int(f.spread(message(f))[row, lane]))
+        number = int(f.spread(line(f))[row, lane])
+        thread = f.machine.thread_name(int(f.warps[row]), lane)
+        raise EmulationError(f"{place(d.kernel, i)}: assertion `{text}` (line {number}) failed in {thread}")
 
     return call

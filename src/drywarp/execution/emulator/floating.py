@@ -1,4 +1,4 @@
-"""Single precision: arithmetic with its rounding modes, compares and selects."""
+"""Single and double precision: arithmetic with its rounding modes, compares and selects."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...kernel.instruction import PT, Constant, Immediate, Instruction, Operand, Predicate, Register
+from ...errors import UnsupportedInstructionError
+from ...kernel.instruction import PT, RZ, Constant, Immediate, Instruction, Operand, Predicate, Register
 from .compare import boolean_op
 from .decode import Decoder, Step, opcode
 from .frame import Frame
-from .operands import ZERO, Fetch, Value, flush_denormals, single_bits
-from .rounding import ROUNDINGS, narrow, sum_directed, sum_to_float32
+from .operands import ZERO, Fetch, Value, double_bits, flush_denormals, single_bits
+from .rounding import ROUNDINGS, fused_double, narrow, sum_directed, sum_double, sum_to_float32
 
 _ONE = np.float32(1)
 _ARITHMETIC = "RN RM RP RZ FTZ SAT"
@@ -220,3 +221,104 @@ def _division_check(d: Decoder, i: Instruction) -> Step:
         put(f, ends | small | apart)
 
     return run
+
+
+# Single precision two at a time (sm_100 and later).
+
+_PAIRS = {"F32x2.HI_LO": (0, 1), "F32x2.LO_HI": (1, 0)}
+"""The register of a pair that each half uses; `.F32` is one number for both."""
+
+
+def _halves(d: Decoder, operand: Operand, flush: bool) -> tuple[Fetch, Fetch]:
+    """The lower and the upper number of a source."""
+    select = operand.select if isinstance(operand, Register) else ""
+    if not isinstance(operand, Register) or select == "F32" or operand.index == RZ:
+        plain = replace(operand, select="") if isinstance(operand, Register) else operand
+        both = d.f32(plain, flush)
+        return both, both
+    if select not in _PAIRS:
+        raise UnsupportedInstructionError(f"selector .{select} on a pair of floats")
+    low, high = (d.f32(replace(operand, index=operand.index + part, select=""), flush) for part in _PAIRS[select])
+    return low, high
+
+
+def _double(value: Value) -> Value:
+    return np.asarray(value).astype(np.float64)
+
+
+@opcode("FADD2 FMUL2 FFMA2", "RN RM RP RZ FTZ")
+def _packed(d: Decoder, i: Instruction) -> Step:
+    """The operation on each half of pairs of registers."""
+    flush, rounding = "FTZ" in i.modifiers, rounding_of(i.modifiers)
+    sources = [_halves(d, operand, flush) for operand in i.operands[1:]]
+    puts = [d.put(i.operands[0], part) for part in range(2)]
+
+    def result(numbers: list[Value]) -> Value:
+        if i.opcode == "FMUL2":
+            value = narrow(_double(numbers[0]) * _double(numbers[1]), rounding)
+        else:
+            first = _double(numbers[0]) if i.opcode == "FADD2" else _double(numbers[0]) * _double(numbers[1])
+            last = _double(numbers[-1])
+            value = sum_directed(first, last, rounding)
+        return flush_denormals(value) if flush else value
+
+    def run(f: Frame) -> None:
+        values = [result([source[part](f) for source in sources]) for part in range(2)]
+        for put, value in zip(puts, values, strict=True):
+            put(f, single_bits(value))
+
+    return run
+
+
+# Double precision: arithmetic with one rounding, compares.
+
+
+@opcode("DADD", "RN RM RP RZ")
+def _double_add(d: Decoder, i: Instruction) -> Step:
+    # The second addend is printed last, whatever comes in between.
+    a, b = d.f64(i.operands[1]), d.f64(i.operands[-1])
+    put, rounding = d.put_pair(i.operands[0]), rounding_of(i.modifiers)
+    if rounding == "RN":
+        return lambda f: put(f, double_bits(a(f) + b(f)))
+    return lambda f: put(f, double_bits(sum_double(a(f), b(f), rounding)))
+
+
+@opcode("DMUL", "RN RM RP RZ")
+def _double_multiply(d: Decoder, i: Instruction) -> Step:
+    a, b = d.f64(i.operands[1]), d.f64(i.operands[2])
+    put, rounding = d.put_pair(i.operands[0]), rounding_of(i.modifiers)
+    if rounding == "RN":
+        return lambda f: put(f, double_bits(a(f) * b(f)))
+    return lambda f: put(f, double_bits(_product(a(f), b(f), rounding)))
+
+
+def _product(a: Value, b: Value, rounding: str) -> Value:
+    """A product with directed rounding; the sign of a zero product is that of its factors, whatever the mode."""
+    product = fused_double(a, b, np.float64(-0.0), rounding)
+    return np.asarray(np.where((a == 0) | (b == 0), a * b, product))
+
+
+@opcode("DFMA", "RN RM RP RZ")
+def _double_fused(d: Decoder, i: Instruction) -> Step:
+    a, b, c = (d.f64(o) for o in i.operands[1:4])
+    put, rounding = d.put_pair(i.operands[0]), rounding_of(i.modifiers)
+    return lambda f: put(f, double_bits(fused_double(a(f), b(f), c(f), rounding)))
+
+
+@opcode("DSETP", COMPARE_MODIFIERS + " MIN MAX")
+def _double_compare(d: Decoder, i: Instruction) -> Step:
+    a, b = d.f64(i.operands[2]), d.f64(i.operands[3])
+    if "MIN" not in i.modifiers and "MAX" not in i.modifiers:
+        return compare_step(d, i, a, b)
+    put, put_nan = d.put_predicate(i.operands[0]), d.put_predicate(i.operands[1])
+    smaller = "MIN" in i.modifiers
+
+    def choose(f: Frame) -> None:
+        x, y = a(f), b(f)
+        nan_x, nan_y = np.isnan(x), np.isnan(y)
+        first = (x < y) if smaller else (x > y)
+        # The second predicate selects a quieted NaN; it is not the complement of the first.
+        put(f, first | (nan_y & ~nan_x))
+        put_nan(f, nan_x & nan_y)
+
+    return choose

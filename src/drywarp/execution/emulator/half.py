@@ -1,4 +1,4 @@
-"""Half precision, two numbers to a register, and double precision: arithmetic, compares, minima.
+"""Half precision, two numbers to a register: arithmetic, compares, minima.
 
 Values are float64 arrays of shape (rows, 32, 2), the lower half first: products of halves are exact
 in them, and a result is rounded once.
@@ -16,17 +16,15 @@ from ...kernel.instruction import Constant, Immediate, Instruction, Operand, Pre
 from .compare import boolean_op
 from .decode import Decoder, Step, opcode
 from .floating import (
-    COMPARE_MODIFIERS,
     FLOAT_COMPARE,
     choice,
-    compare_step,
     rounding_of,
     with_sign,
     without_magnitude,
 )
 from .frame import Frame
-from .operands import ZERO, Fetch, Value, constant, double_bits, single_bits
-from .rounding import fused_double, narrow, narrow_half, round_to_odd, sum_double
+from .operands import ZERO, Fetch, Value, constant, flush_denormals, single_bits
+from .rounding import narrow, narrow_half, round_to_odd, sum_directed
 
 _LOW = np.uint32(0xFFFF)
 _SIXTEEN = np.uint32(16)
@@ -277,55 +275,22 @@ def _compare_to_register(d: Decoder, i: Instruction) -> Step:
     return run
 
 
-# Double precision: arithmetic with one rounding, compares.
+@opcode("FHADD FHFMA", "RN RM RP RZ FTZ BF16_V2 BF16 SAT")
+def _mixed(d: Decoder, i: Instruction) -> Step:
+    """Half-precision factors, or one addend, and a float32 that is added last: exact except for one rounding."""
+    flush, rounding = "FTZ" in i.modifiers, rounding_of(i.modifiers)
+    *halves, last = i.operands[1:]
+    bf16, saturate = "BF16_V2" in i.modifiers or "BF16" in i.modifiers, "SAT" in i.modifiers
+    sources = [half_source(d, operand, bf16) for operand in halves]
+    addend, put = d.f32(last, flush), d.put(i.operands[0])
 
+    def run(f: Frame) -> None:
+        # Without a selector, the lower half is used.
+        first = sources[0](f)[..., 0]
+        for source in sources[1:]:
+            first = first * source(f)[..., 0]
+        value = sum_directed(first, np.asarray(addend(f)).astype(np.float64), rounding)
+        value = flush_denormals(value) if flush else value
+        put(f, single_bits(np.fmin(np.fmax(value, np.float32(0)), np.float32(1)) if saturate else value))
 
-@opcode("DADD", "RN RM RP RZ")
-def _double_add(d: Decoder, i: Instruction) -> Step:
-    # The second addend is printed last, whatever comes in between.
-    a, b = d.f64(i.operands[1]), d.f64(i.operands[-1])
-    put, rounding = d.put_pair(i.operands[0]), rounding_of(i.modifiers)
-    if rounding == "RN":
-        return lambda f: put(f, double_bits(a(f) + b(f)))
-    return lambda f: put(f, double_bits(sum_double(a(f), b(f), rounding)))
-
-
-@opcode("DMUL", "RN RM RP RZ")
-def _double_multiply(d: Decoder, i: Instruction) -> Step:
-    a, b = d.f64(i.operands[1]), d.f64(i.operands[2])
-    put, rounding = d.put_pair(i.operands[0]), rounding_of(i.modifiers)
-    if rounding == "RN":
-        return lambda f: put(f, double_bits(a(f) * b(f)))
-    return lambda f: put(f, double_bits(_product(a(f), b(f), rounding)))
-
-
-def _product(a: Value, b: Value, rounding: str) -> Value:
-    """A product with directed rounding; the sign of a zero product is that of its factors, whatever the mode."""
-    product = fused_double(a, b, np.float64(-0.0), rounding)
-    return np.asarray(np.where((a == 0) | (b == 0), a * b, product))
-
-
-@opcode("DFMA", "RN RM RP RZ")
-def _double_fused(d: Decoder, i: Instruction) -> Step:
-    a, b, c = (d.f64(o) for o in i.operands[1:4])
-    put, rounding = d.put_pair(i.operands[0]), rounding_of(i.modifiers)
-    return lambda f: put(f, double_bits(fused_double(a(f), b(f), c(f), rounding)))
-
-
-@opcode("DSETP", COMPARE_MODIFIERS + " MIN MAX")
-def _double_compare(d: Decoder, i: Instruction) -> Step:
-    a, b = d.f64(i.operands[2]), d.f64(i.operands[3])
-    if "MIN" not in i.modifiers and "MAX" not in i.modifiers:
-        return compare_step(d, i, a, b)
-    put, put_nan = d.put_predicate(i.operands[0]), d.put_predicate(i.operands[1])
-    smaller = "MIN" in i.modifiers
-
-    def choose(f: Frame) -> None:
-        x, y = a(f), b(f)
-        nan_x, nan_y = np.isnan(x), np.isnan(y)
-        first = (x < y) if smaller else (x > y)
-        # The second predicate selects a quieted NaN; it is not the complement of the first.
-        put(f, first | (nan_y & ~nan_x))
-        put_nan(f, nan_x & nan_y)
-
-    return choose
+    return run

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...kernel.instruction import Instruction
+from ...kernel.instruction import RZ, Address, Constant, Instruction, Operand, Register
+from ...kernel.isa.nvidia.registers import accessed
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Dim3, Launch
 from .bits import LANE, LANES, pack
@@ -342,3 +343,35 @@ class Machine:
         x, y, _ = self.launch.block
         thread = (linear % x, linear // x % y, linear // (x * y))
         return self.launch.coordinates(self.blocks[self.block_of(warp)]), thread
+
+
+_CONVENTION_REGISTERS = 21
+"""Registers used by calls of code outside the kernel, named or not (see `control`)."""
+
+
+_WIDEST_VECTOR = 8
+
+
+def _registers_of(operand: Operand) -> tuple[Register | None, ...]:
+    if isinstance(operand, Register):
+        return (operand,)
+    if isinstance(operand, Address):
+        return operand.base, operand.uniform, operand.descriptor
+    return (operand.register,) if isinstance(operand, Constant) else ()
+
+
+def register_counts(instructions: tuple[Instruction, ...]) -> tuple[int, int]:
+    """The number of general and uniform registers that a kernel may use.
+
+    One more than the highest named by any operand, plus room for the widest vector that starts there.
+    """
+    highest = [_CONVENTION_REGISTERS, 0]
+    for instruction in instructions:
+        if instruction.class_ in ("wgmma", "tensor_load", "tensor_store"):
+            touched = accessed(instruction)
+            highest[0] = max([highest[0], *(index for file, index in touched.writes | touched.reads if file == "R")])
+        for operand in instruction.operands:
+            for register in _registers_of(operand):
+                if register is not None and register.index != RZ and register.index > highest[register.uniform]:
+                    highest[register.uniform] = register.index
+    return highest[0] + _WIDEST_VECTOR, highest[1] + _WIDEST_VECTOR

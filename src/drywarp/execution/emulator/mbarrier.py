@@ -24,15 +24,15 @@ from ...errors import EmulationError, UnsupportedInstructionError
 from ...kernel.instruction import RZ, Instruction, Predicate, Register
 from ...kernel.profile import SYNC_SIGNAL, SYNC_WAIT
 from .bits import LANES, arrived, pack
+from .convergence import Finish, condition_of, finish, words_of
 from .decode import Decoder, Step, opcode, place
-from .finish import Finish, condition_of, finish, words_of
 from .frame import Frame
 from .groups import PhaseWait
 from .memory_ops import address32
 from .operands import Value
 
 if TYPE_CHECKING:
-    from .finish import Scheduling
+    from .convergence import Scheduling
     from .machine import Machine
     from .recorder import Recorder
 

@@ -8,62 +8,22 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import EmulationError
-from ...kernel.instruction import Instruction, Register
 from .constants import LOCAL_WINDOW
-from .decode import Decoder, place
 from .frame import Frame
 from .memory import DeviceMemory
 
-_FORMAT, _ARGUMENTS = 4, 6
-"""First registers of the two addresses in the device's calling convention; the result is in the first one's."""
-_MESSAGE, _LINE = 4, 8
 _CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d*)(?:\.(\*|\d*))?(hh|h|ll|l|L|q|j|z|t)?([diouxXcspaAeEfFgG%])")
 _WIDE = ("l", "ll", "L", "q", "j", "z", "t")
 _MOST_TEXT = 1 << 16
 """Longest string that is looked for a terminating zero, in bytes."""
 
 
-def print_call(d: Decoder, i: Instruction) -> Callable[[Frame], None]:
-    """The effect of vprintf on the executing lanes, in their order; returns the number of arguments as CUDA does."""
-    format_at, arguments_at = d.pair(Register(_FORMAT)), d.pair(Register(_ARGUMENTS))
-    result = d.put(Register(_FORMAT))
-
-    def call(f: Frame) -> None:
-        prints = f.machine.prints
-        assert prints is not None
-        formats, places = f.spread(format_at(f)), f.spread(arguments_at(f))
-        counts = np.zeros(formats.shape, np.uint32)
-        for row, lane in np.argwhere(f.lanes()).tolist():
-            words = _Words(f, row, lane, int(places[row, lane]))
-            text = _string(d.memory, int(formats[row, lane]))
-            prints.append(formatted(text, words, d.memory))
-            counts[row, lane] = words.taken
-        result(f, counts)
-
-    return call
-
-
-def assert_call(d: Decoder, i: Instruction) -> Callable[[Frame], None]:
-    """The effect of a failed assertion: the launch ends, and the message says what does not hold, and where."""
-    message, line = d.pair(Register(_MESSAGE)), d.word(Register(_LINE))
-
-    def call(f: Frame) -> None:
-        row, lane = (int(n) for n in np.argwhere(f.lanes())[0])
-        text = _string(d.memory, int(f.spread(message(f))[row, lane]))
-        number = int(f.spread(line(f))[row, lane])
-        thread = f.machine.thread_name(int(f.warps[row]), lane)
-        raise EmulationError(f"{place(d.kernel, i)}: assertion `{text}` (line {number}) failed in {thread}")
-
-    return call
-
-
-class _Words:
+class Words:
     """The arguments of one lane, taken from its local memory one after the other."""
 
     def __init__(self, f: Frame, row: int, lane: int, address: int) -> None:
@@ -84,12 +44,12 @@ class _Words:
         """The string at a generic address, which may lie in local memory too."""
         at = address - LOCAL_WINDOW
         if not 0 <= at < 4 * len(self._words):
-            return _string(memory, address)
+            return string_at(memory, address)
         content = self._words[at // 4 : at // 4 + _MOST_TEXT // 4].tobytes()[at % 4 :]
         return content.partition(b"\0")[0].decode("utf-8", "surrogateescape")
 
 
-def _string(memory: DeviceMemory, address: int) -> str:
+def string_at(memory: DeviceMemory, address: int) -> str:
     """The string at an address of global memory; a note in its place if there is none."""
     (found,) = memory.region_of(np.array([address], np.uint64), 1).tolist()
     if found < 0:

@@ -7,24 +7,21 @@ from importlib import import_module
 
 from ...errors import EmulationError
 from ...kernel.cfg import BasicBlock, ControlFlowGraph, Loop, ends_block
-from ...kernel.instruction import RZ, Address, Constant, Instruction, Operand, Register
-from ...kernel.isa.nvidia.registers import accessed, written
+from ...kernel.instruction import RZ, Address, Instruction
+from ...kernel.isa.nvidia.registers import written
+from .convergence import Finish, build_finish
 from .decode import Decoder, Step
-from .finish import Finish, build_finish
 from .operands import Touched
 
 HANDLER_MODULES = tuple(
     import_module(f".{name}", __package__)
     for name in (
         *("atomics", "barriers", "bitwise", "bulk_copy", "compare", "control", "convergence", "convert", "floating"),
-        *("half", "integer", "mbarrier", "memory_ops", "packed_single", "packing", "special", "tcgen05", "tensor"),
+        *("half", "integer", "mbarrier", "memory_ops", "packing", "tcgen05", "tensor"),
         *("tensor_access", "tensor_memory", "texture_ops", "warp_ops", "wgmma"),
     )
 )
 """Modules whose import registers the handlers of the opcodes."""
-_CONVENTION_REGISTERS = 21
-"""Registers used by calls of code outside the kernel, named or not (see `control`)."""
-_WIDEST_VECTOR = 8
 _ACTS = frozenset({"barrier", "mbarrier", "bulk_copy", "tcgen05"})
 """Classes of which a loop that only looks at memory has no instruction."""
 
@@ -157,28 +154,3 @@ def _spinning_blocks(instructions: tuple[Instruction, ...], cfg: ControlFlowGrap
             inner = {b: cfg.innermost_loop(b) for b in loop.blocks}
             spinning |= {b for b, own in inner.items() if own == loop or (own and _yields(instructions, cfg, own))}
     return frozenset(spinning)
-
-
-def _registers_of(operand: Operand) -> tuple[Register | None, ...]:
-    if isinstance(operand, Register):
-        return (operand,)
-    if isinstance(operand, Address):
-        return operand.base, operand.uniform, operand.descriptor
-    return (operand.register,) if isinstance(operand, Constant) else ()
-
-
-def register_counts(instructions: tuple[Instruction, ...]) -> tuple[int, int]:
-    """The number of general and uniform registers that a kernel may use.
-
-    One more than the highest named by any operand, plus room for the widest vector that starts there.
-    """
-    highest = [_CONVENTION_REGISTERS, 0]
-    for instruction in instructions:
-        if instruction.class_ in ("wgmma", "tensor_load", "tensor_store"):
-            touched = accessed(instruction)
-            highest[0] = max([highest[0], *(index for file, index in touched.writes | touched.reads if file == "R")])
-        for operand in instruction.operands:
-            for register in _registers_of(operand):
-                if register is not None and register.index != RZ and register.index > highest[register.uniform]:
-                    highest[register.uniform] = register.index
-    return highest[0] + _WIDEST_VECTOR, highest[1] + _WIDEST_VECTOR

@@ -16,8 +16,8 @@ from .brief import UncopiedError
 from .constants import check_whole_grid, fits_at_once, uses_grid_barrier
 from .control import DeviceLaunch
 from .memory import DeviceMemory
-from .sampling import Blocks, Limits, sample_blocks
-from .sequential import survey
+from .sampling import Blocks, Limits
+from .sequential import chosen, survey, whole_grid
 from .session import WAVE_WARPS, Emulation, Session
 from .skim import without_results
 from .tally import Tally
@@ -59,14 +59,14 @@ def emulate(
         raise UsageError(f"confidence {confidence:g}: expected a fraction from 0 up to 1")
     if uses_grid_barrier(kernel):
         check_whole_grid(kernel, launch)
-        return _whole_grid(kernel, launch, limits, compiled)
+        return whole_grid(kernel, launch, limits, compiled)
     surveys = blocks is None and confidence != 0
     try:
         cfg = build_cfg(kernel.instructions, kernel.code_entries)
         drawing = with_draws_in_turn(kernel, cfg)
         brief = without_results(drawing, cfg) if surveys and not results else None
         session = Session(kernel, launch, limits, compiled, cfg, brief=brief, runs=drawing)
-        return survey(session, confidence) if surveys else _chosen(session, "all" if blocks is None else blocks)
+        return survey(session, confidence) if surveys else chosen(session, "all" if blocks is None else blocks)
     except UncopiedError:
         return emulate(kernel, launch, confidence=confidence, limits=limits, compiled=compiled)
     except EmulationLimitError as stopped:
@@ -75,33 +75,11 @@ def emulate(
         raise
     except StarvationError:
         if fits_at_once(launch):
-            return _whole_grid(kernel, launch, limits, compiled)
+            return whole_grid(kernel, launch, limits, compiled)
         if not surveys:
             raise
         # A concurrent block may do what a block waits for.
         return survey(Session(kernel, launch, limits, compiled), confidence, together=True)
-
-
-def _chosen(session: Session, blocks: Blocks) -> Emulation:
-    """Exactly the blocks that the caller requests, and the others of their clusters."""
-    launch = session.launch
-    weights = dict(sample_blocks(launch.starting, blocks))
-    if launch.cluster_blocks > 1:
-        clusters = dict.fromkeys(map(launch.cluster_of, weights))
-        members = [block for cluster in clusters for block in launch.members(cluster)]
-        weights = dict.fromkeys(members, launch.blocks / len(members))
-    session.run(list(weights))
-    if len(weights) == launch.blocks:
-        return session.finish(weights, "all", 0.0)
-    return session.finish(weights, "chosen")
-
-
-def _whole_grid(kernel: Kernel, launch: Launch, limits: Limits, compiled: bool) -> Emulation:
-    """All blocks concurrently, for those that wait for each other."""
-    session = Session(kernel, launch, limits, compiled)
-    weights = dict(sample_blocks(launch.starting, "all"))
-    session.run(list(weights), whole=True)
-    return session.finish(weights, "all", 0.0)
 
 
 # Whole launches: of the record only counts remain.

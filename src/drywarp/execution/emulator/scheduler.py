@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import EmulationError, EmulationLimitError, StarvationError
+from .bits import LANES
+from .convergence import MOVED
 from .deadlock import DeadlockWatch
 from .decode import place
-from .finish import MOVED
-from .frame import Frame, FrameCache
+from .frame import Frame, Lanes, Rows
 from .groups import AT_PHASE, EMPTY, FAR, RUN, WAITS_FOR, Groups, PhaseWait
-from .machine import U32, Machine
+from .machine import PREDICATES, U32, Machine
 from .program import DecodedBlock, Program
 from .recorder import Recorder
 from .sampling import Limits, Reached
@@ -359,3 +360,75 @@ class Scheduler:
 
 def _span(program: Program, block: int) -> slice:
     return slice(program.cfg.blocks[block].start, program.cfg.blocks[block].end)
+
+
+_SPAN_ALWAYS = 32
+
+
+_SPAN_FACTOR = 3
+
+
+_CACHED_FRAMES = 2048
+
+
+class FrameCache:
+    """Makes frames and caches them: the same warps with the same lanes recur in every loop."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._frames: dict[bytes, Frame] = {}
+        self._slices: dict[tuple[int, int], Rows] = {}
+        self._scratch_rows: dict[int, Rows] = {}
+        self._scratch: tuple[U32, Lanes, U32, Lanes] | None = None
+
+    def frame(self, active: U32, live_version: int) -> Frame:
+        """The frame for `active`, a word of lanes for every warp of the machine."""
+        key = active.tobytes()
+        frame = self._frames.get(key)
+        if frame is None:
+            if len(self._frames) >= _CACHED_FRAMES:
+                self._frames.clear()
+            frame = self._frames[key] = self._make(active)
+        if frame.live_version != live_version:
+            frame.forget_dead_lanes(self._machine.live)
+            frame.live_version = live_version
+        return frame
+
+    def _make(self, active: U32) -> Frame:
+        members = np.flatnonzero(active)
+        low, high = int(members[0]), int(members[-1]) + 1
+        if high - low > max(_SPAN_ALWAYS, _SPAN_FACTOR * len(members)):
+            return Frame(self._machine, self._gathered_rows(len(members)), members, active[members], True)
+        rows = self._slices.get((low, high))
+        if rows is None:
+            m = self._machine
+            rows = Rows(
+                m.registers[:, low:high],
+                m.predicates[:, low:high],
+                m.uniform[:, low:high],
+                m.uniform_predicates[:, low:high],
+            )
+            self._slices[low, high] = rows
+        return Frame(self._machine, rows, slice(low, high), active[low:high].copy(), False)
+
+    def _gathered_rows(self, count: int) -> Rows:
+        if self._scratch is None:
+            m = self._machine
+            self._scratch = (
+                np.empty(m.registers.size, np.uint32),
+                np.empty(m.predicates.size, np.bool_),
+                np.empty(m.uniform.size, np.uint32),
+                np.empty(m.uniform_predicates.size, np.bool_),
+            )
+        rows = self._scratch_rows.get(count)
+        if rows is None:
+            words, lanes, uniform, uniform_lanes = self._scratch
+            registers, uniform_registers = len(self._machine.registers), len(self._machine.uniform)
+            rows = Rows(
+                words[: registers * count * LANES].reshape(registers, count, LANES),
+                lanes[: PREDICATES * count * LANES].reshape(PREDICATES, count, LANES),
+                uniform[: uniform_registers * count].reshape(uniform_registers, count, 1),
+                uniform_lanes[: PREDICATES * count].reshape(PREDICATES, count, 1),
+            )
+            self._scratch_rows[count] = rows
+        return rows

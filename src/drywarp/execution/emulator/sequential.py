@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import EmulationLimitError
-from ...kernel.launch.launch import Dim3
+from ...kernel.kernel import Kernel
+from ...kernel.launch.launch import Dim3, Launch
 from .deadlock import all_alike
 from .interval import Interval, estimate
-from .sampling import Box, Cuts, Signature, boxes, explains, fewest, refine, stratified
+from .sampling import Blocks, Box, Cuts, Limits, Signature, boxes, explains, fewest, refine, sample_blocks, stratified
 from .session import Emulation, Session
 
 Counts = npt.NDArray[np.int64]
@@ -335,3 +336,25 @@ def _unseen(session: _Units, plan: Mapping[int, float], drawn: Mapping[int, floa
     steps, known = session.steps(list(drawn)).values(), session.steps(list(plan)).values()
     beyond = max(max(known) - max(steps), min(steps) - min(known), 0.0)
     return 3 / len(drawn) * session.total * beyond
+
+
+def chosen(session: Session, blocks: Blocks) -> Emulation:
+    """Exactly the blocks that the caller requests, and the others of their clusters."""
+    launch = session.launch
+    weights = dict(sample_blocks(launch.starting, blocks))
+    if launch.cluster_blocks > 1:
+        clusters = dict.fromkeys(map(launch.cluster_of, weights))
+        members = [block for cluster in clusters for block in launch.members(cluster)]
+        weights = dict.fromkeys(members, launch.blocks / len(members))
+    session.run(list(weights))
+    if len(weights) == launch.blocks:
+        return session.finish(weights, "all", 0.0)
+    return session.finish(weights, "chosen")
+
+
+def whole_grid(kernel: Kernel, launch: Launch, limits: Limits, compiled: bool) -> Emulation:
+    """All blocks concurrently, for those that wait for each other."""
+    session = Session(kernel, launch, limits, compiled)
+    weights = dict(sample_blocks(launch.starting, "all"))
+    session.run(list(weights), whole=True)
+    return session.finish(weights, "all", 0.0)

@@ -26,9 +26,9 @@ from .constants import WHOLE_GRID_NOTE, ConstantBanks
 from .deadlock import may_run_apart
 from .decode import Decoder
 from .launch_memory import device_memory, local_bytes
-from .machine import Machine, Needs, Store
+from .machine import Machine, Needs, Store, register_counts
 from .memory import DeviceMemory
-from .program import Program, register_counts
+from .program import Program
 from .recorder import RECORD_OPTION, Recorder
 from .sampling import Limits, Signature
 from .scheduler import LANE_OPTION, Budget, Scheduler
@@ -476,8 +476,7 @@ class Session:
 
 def _compiled(program: Program) -> Any:
     """The engine of a wave, mostly in the core; imported here because not every run needs it."""
-    from .compiled.engine import CompiledScheduler
-    from .compiled.table import Table
+    from .compiled.engine import CompiledScheduler, Table
 
     table = Table(program)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import mean
 
 from ...models import get_model
+from ...models.first_order import wpc_transit
 from ...models.inputs import inputs_of
-from ...models.transit import wpc_transit
 from ...support.folders import packaged_rows
 from . import Value, Values
 from .rows_analysis import PAIRS, PAPER

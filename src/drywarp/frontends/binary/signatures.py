@@ -18,8 +18,7 @@ from typing import Any
 from ...errors import InputFileError
 from ...kernel.kernel import Parameter
 from ...kernel.launch.layout import ARRAY, ENUMERATION, NUMBER, POINTER, STRUCTURE, UNION, Field, Layout, Layouts
-from ...kernel.launch.tensor_maps import MAP_TYPES
-from ...kernel.launch.textures import SURFACE_TYPES, TEXTURE_TYPES
+from ...kernel.launch.textures import MAP_TYPES, SURFACE_TYPES, TEXTURE_TYPES
 from ...kernel.launch.values import number_code
 from ..cuda.source import Declared, parameters_of
 from .elf import ElfFile, parse_elf

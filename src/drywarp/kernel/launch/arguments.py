@@ -32,8 +32,16 @@ from .launch import (
 )
 from .layout import ENUMERATION, is_table, root_of
 from .structures import fields_in, structure, whole_bytes
-from .tensor_maps import MAP_TYPES, completed, given_map
-from .textures import SURFACE_TYPES, TEXTURE_TYPES, parse_texture, same_kind, texture_table
+from .textures import (
+    MAP_TYPES,
+    SURFACE_TYPES,
+    TEXTURE_TYPES,
+    completed,
+    given_map,
+    parse_texture,
+    same_kind,
+    texture_table,
+)
 from .values import BFLOAT, VECTOR, as_buffer, is_number_type, number_code, number_of, packed, scalar
 
 _LARGEST_VALUE = 32

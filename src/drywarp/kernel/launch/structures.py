@@ -35,8 +35,7 @@ from .layout import (
     root_of,
     tables_in,
 )
-from .tensor_maps import MAP_TYPES
-from .textures import SURFACE_TYPES, TEXTURE_TYPES
+from .textures import MAP_TYPES, SURFACE_TYPES, TEXTURE_TYPES
 from .values import as_buffer, is_number_type, number_of
 
 Bind: TypeAlias = Callable[[Parameter, Any, str], Argument]

@@ -22,7 +22,7 @@ import msgspec
 from ....errors import UsageError
 from ....support.by_name import plugins
 from ...result.answer import LIMIT_WORDS
-from ...result.finding import RuleText
+from ...result.detail import RuleText
 from .base import Rule, registered
 
 GROUP = "drywarp.rules"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ....kernel.isa.nvidia.registers import matrix_form
 from ....kernel.profile import SPACE_GLOBAL
 from ....workload.cost import CostedNode, Level, to_ticks
 from ..case import Case, Setting, change_nodes
@@ -201,3 +202,61 @@ def small_tiles(case: Case) -> Suspicion | None:
 def _loads(setting: Setting, index: int) -> bool:
     memory = setting.instructions[index].memory
     return memory is not None and memory.kind == "bulk_load"
+
+
+# A pair of blocks multiplies with the tensor cores of both SMs; each loads and reads half of the second operand.
+
+TENSOR_PRODUCTS = frozenset({"UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"})
+
+
+def pairs_of_blocks(products: Collection[int], copies: Collection[int], what: str) -> WhatIf:
+    """Products that read half of their second operand from each SM's shared memory, and half of its copies."""
+    halved = larger_tiles(copies, what)
+
+    def apply(setting: Setting) -> Setting | None:
+        names = [subsystem.name for subsystem in setting.costed.subsystems]
+
+        def change(node: CostedNode) -> CostedNode:
+            form = matrix_form(setting.instructions[node.instruction]) if node.instruction in products else None
+            if form is None:
+                return node
+            own = form.rows if "gdesc" in setting.instructions[node.instruction].text.split(",")[0] else 0
+            share = (own + form.columns / 2) / (own + form.columns)
+            levels = (
+                replace(x, lambda_ticks=round(x.lambda_ticks * share), tail_ticks=round(x.tail_ticks * share))
+                if names[x.subsystem] == "async_shared"
+                else x
+                for x in node.levels
+            )
+            return replace(node, levels=tuple(levels))
+
+        less = halved.apply(setting)
+        return less and less.then(lambda costed: change_nodes(costed, change))
+
+    return WhatIf(f"pairs of blocks, each with half of {what}", "code", apply)
+
+
+@rule("single-blocks")
+def single_blocks(case: Case) -> Suspicion | None:
+    """Products of single blocks where pairs would copy and read less: the copies of most, and the products."""
+    setting = case.setting
+    made = ((n, setting.instructions[n]) for n in setting.indices("tcgen05"))
+    products = [n for n, i in made if i.opcode in TENSOR_PRODUCTS and "2CTA" not in i.modifiers]
+    words = {"async_shared": "the data path of shared memory", "l2": "L2"}
+    busiest, tensor = max(words, key=case.use), case.use("async_tensor")
+    forms = [matrix_form(setting.instructions[n]) for n in products]
+    wide = all(form is not None and form.rows == 128 and form.columns >= form.rows for form in forms)
+    if not products or not wide or setting.costed.blocks < 2 or case.use(busiest) < _LEAST_USE:
+        return None
+    loads = [n for n in setting.indices("bulk_copy") if setting.instructions[n].opcode == "UTMALDG"]
+    most, what = most_copied(setting, loads)
+    if not most or case.use(busiest) < tensor:
+        return None
+    return Suspicion(
+        pairs_of_blocks(frozenset(products), frozenset(most), what),
+        setting.places([*most, *products]),
+        f"{words[busiest]} is busy {case.use(busiest):.0%} of the time, the tensor cores {tensor:.0%};"
+        f" every block copies whole {what}",
+        f"let pairs of blocks multiply together (cta_group::2), each with half of {what}",
+        case.use(busiest) / 4,
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ....hardware import Occupancy
-from ...result.finding import Place
+from ...result.detail import Place
 from ..case import Case
 from ..whatif import WhatIf
 

@@ -1,18 +1,17 @@
-"""Products in tensor memory (compute capability 10.x): its room, its readers, single blocks, and scale factors."""
+"""Products in tensor memory (compute capability 10.x): its room, its readers, and scale factors."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from ....kernel.isa.nvidia.registers import matrix_form
 from ....workload.cost import SYNC_AWAITS, CostedNode, CostedPath, CostedWorkload
-from ..case import Case, Setting, change_nodes
+from ..case import Case, Setting
 from ..whatif import WhatIf, lighter, resident_blocks
-from .asynchronous import larger_tiles, most_copied
+from .asynchronous import TENSOR_PRODUCTS
 from .base import FULL, WAITING, Suspicion, lone_limit, rule
 
-_PRODUCTS, _COPY = frozenset({"UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"}), "UTCCP"
+_COPY = "UTCCP"
 _TENSOR, _SHARED = "async_tensor", "async_shared"
 
 
@@ -29,7 +28,7 @@ def occupancy_tensor_memory(case: Case) -> Suspicion | None:
     columns = case.setting.workload.kernel.resources.tensor_columns
     return Suspicion(
         resident_blocks(target),
-        case.setting.places(_executed(case, _PRODUCTS)),
+        case.setting.places(_executed(case, TENSOR_PRODUCTS)),
         f"{columns} columns of tensor memory per block allow {fits.blocks_per_sm} blocks per SM, {target} without "
         "that limit",
         "allocate fewer columns: one set of sums, or narrower tiles",
@@ -93,7 +92,7 @@ def more_sums(products: Collection[int]) -> WhatIf:
 @rule("sums-not-overlapped")
 def sums_not_overlapped(case: Case) -> Suspicion | None:
     """Products that wait until the sums of the tile before have been read: the waits in the order of the code."""
-    products, costed = frozenset(_executed(case, _PRODUCTS)), case.setting.costed
+    products, costed = frozenset(_executed(case, TENSOR_PRODUCTS)), case.setting.costed
     if not products or case.use(_TENSOR) >= FULL:
         return None
     waits: dict[int, int] = {}
@@ -113,63 +112,6 @@ def sums_not_overlapped(case: Case) -> Suspicion | None:
     )
 
 
-# A pair of blocks multiplies with the tensor cores of both SMs; each loads and reads half of the second operand.
-
-_LEAST_USE = 0.75
-
-
-def pairs_of_blocks(products: Collection[int], copies: Collection[int], what: str) -> WhatIf:
-    """Products that read half of their second operand from each SM's shared memory, and half of its copies."""
-    halved = larger_tiles(copies, what)
-
-    def apply(setting: Setting) -> Setting | None:
-        names = [subsystem.name for subsystem in setting.costed.subsystems]
-
-        def change(node: CostedNode) -> CostedNode:
-            form = matrix_form(setting.instructions[node.instruction]) if node.instruction in products else None
-            if form is None:
-                return node
-            own = form.rows if "gdesc" in setting.instructions[node.instruction].text.split(",")[0] else 0
-            share = (own + form.columns / 2) / (own + form.columns)
-            levels = (
-                replace(x, lambda_ticks=round(x.lambda_ticks * share), tail_ticks=round(x.tail_ticks * share))
-                if names[x.subsystem] == _SHARED
-                else x
-                for x in node.levels
-            )
-            return replace(node, levels=tuple(levels))
-
-        less = halved.apply(setting)
-        return less and less.then(lambda costed: change_nodes(costed, change))
-
-    return WhatIf(f"pairs of blocks, each with half of {what}", "code", apply)
-
-
-@rule("single-blocks")
-def single_blocks(case: Case) -> Suspicion | None:
-    """Products of single blocks where pairs would copy and read less: the copies of most, and the products."""
-    setting = case.setting
-    products = [n for n in _executed(case, _PRODUCTS) if "2CTA" not in setting.instructions[n].modifiers]
-    words = {_SHARED: "the data path of shared memory", "l2": "L2"}
-    busiest = max(words, key=case.use)
-    forms = [matrix_form(setting.instructions[n]) for n in products]
-    wide = all(form is not None and form.rows == 128 and form.columns >= form.rows for form in forms)
-    if not products or not wide or setting.costed.blocks < 2 or case.use(busiest) < _LEAST_USE:
-        return None
-    loads = [n for n in setting.indices("bulk_copy") if setting.instructions[n].opcode == "UTMALDG"]
-    most, what = most_copied(setting, loads)
-    if not most or case.use(busiest) < case.use(_TENSOR):
-        return None
-    return Suspicion(
-        pairs_of_blocks(frozenset(products), frozenset(most), what),
-        setting.places([*most, *products]),
-        f"{words[busiest]} is busy {case.use(busiest):.0%} of the time, the tensor cores {case.use(_TENSOR):.0%};"
-        f" every block copies whole {what}",
-        f"let pairs of blocks multiply together (cta_group::2), each with half of {what}",
-        case.use(busiest) / 4,
-    )
-
-
 _LEAST_COPIES = 0.02
 
 
@@ -177,7 +119,7 @@ _LEAST_COPIES = 0.02
 def scale_factors(case: Case) -> Suspicion | None:
     """Copies of scale factors to tensor memory, if they take a noticeable part of what passes through shared memory."""
     setting, copies = case.setting, frozenset(_executed(case, {_COPY}))
-    scaled = {"UTCQMMA", "UTCOMMA"} & {setting.instructions[n].opcode for n in _executed(case, _PRODUCTS)}
+    scaled = {"UTCQMMA", "UTCOMMA"} & {setting.instructions[n].opcode for n in _executed(case, TENSOR_PRODUCTS)}
     names = [subsystem.name for subsystem in setting.costed.subsystems]
     if not copies or not scaled:
         return None

@@ -1,6 +1,6 @@
 """AMD machine code (GCN, CDNA) in the static mode."""
 
 from .architecture import Amd, AmdWords
-from .start import dimensions
+from .memory import dimensions
 
 __all__ = ["Amd", "AmdWords", "dimensions"]

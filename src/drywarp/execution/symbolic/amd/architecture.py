@@ -18,9 +18,8 @@ from ..parameters import INTEGER, POINTER, SLOT_BYTES
 from ..state import Batch, FileShape, Flags, Lanes, State, non_affine_flags
 from ..words import Architecture, Branch, Call, Finish, Goto, Pair, Step, Walked, reaching, safely
 from .iterations import halves_of, with_iterations
-from .memory import MemorySteps
+from .memory import Handed, MemorySteps, start
 from .operands import EXEC, SCALARS, SCC, VCC, Operands, active, lanes_of, place_of
-from .start import Handed, start
 from .values import Values, settled_exec
 
 # Which AMD instructions must be evaluated to know where every warp goes and what it accesses.

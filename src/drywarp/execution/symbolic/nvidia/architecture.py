@@ -10,19 +10,17 @@ import numpy as np
 from ....errors import UnsupportedInstructionError
 from ....kernel.instruction import PT, Address, Instruction, Predicate
 from ....kernel.isa.nvidia.registers import Place, accessed
-from ...emulator.machine import BARRIER_REGISTERS, PREDICATES, TENSOR_UNIT, thread_registers
-from ...emulator.program import register_counts
+from ...emulator.machine import BARRIER_REGISTERS, PREDICATES, TENSOR_UNIT, register_counts, thread_registers
 from ...emulator.tcgen05_form import FORMATS, form_of
 from ..flow import Flow
 from ..state import DATA, Batch, FileShape, State, Value
 from ..words import Architecture, Pair, Step, Walked, safely
-from .compare import shares_of_compares
+from .compare import guarded, places, shares_of_compares, value_step
 from .control import Finishes, NvidiaWords, convergence_step
 from .decoder import FILES, StaticDecoder, joined_flags, stand_in
 from .memory import MemorySteps
 from .needed import address_pairs, needed_instructions, shape_place, wide_loads
 from .reads import StaticBanks
-from .steps import guarded, places, value_step
 
 
 class Nvidia(NvidiaWords, Architecture):

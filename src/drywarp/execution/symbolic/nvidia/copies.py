@@ -7,20 +7,18 @@ space. What is copied to shared memory, and when, is not followed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
 from ....errors import EmulationError
-from ....kernel.instruction import Instruction, Operand
+from ....kernel.instruction import Instruction
 from ....kernel.profile import SPACE_GLOBAL
 from ...emulator.bits import LANES
-from ...emulator.bulk_copy import PIECE, run_bytes, uniform_registers
+from ...emulator.bulk_copy import PIECE, run_bytes
 from ...emulator.operands import join
 from ...emulator.tensor_maps import ROWS, TensorView, box_of, decode, rows_of
 from ..parameters import RecordedAccesses
-from ..state import ANY_ITERATION, DATA, UNSURE, Batch, Compared, Flags, Value, non_affine_flags
+from ..state import ANY_ITERATION, DATA, UNSURE, Batch, Compared, Flags, non_affine_flags
 from ..words import Step
 from .decoder import StaticDecoder
 from .needed import far_side
@@ -50,8 +48,8 @@ class CopySteps:
 
     def _run(self, i: Instruction) -> Step:
         """A run of bytes."""
-        address, of_address = self._words(i.operands[far_side(i)], 2)
-        count, of_size = self._words(i.operands[2], 1)
+        address, of_address = self.d.words_of(i.operands[far_side(i)], 2)
+        count, of_size = self.d.words_of(i.operands[2], 1)
 
         def copy(batch: Batch) -> None:
             rows = _acting(batch)
@@ -77,10 +75,10 @@ class CopySteps:
         apart = bool({"GATHER4", "SCATTER4"} & set(i.modifiers))
         ahead = 2 if i.opcode == "UTMALDG" else 1
         rank = ROWS + 1 if apart else int(i.modifiers[0][0])
-        places, of_places = self._words(i.operands[0], ahead + rank)
-        held, of_held = self._words(i.operands[1], 2)
+        places, of_places = self.d.words_of(i.operands[0], ahead + rank)
+        held, of_held = self.d.words_of(i.operands[1], 2)
         columns = "IM2COL" in i.modifiers
-        beside = self._words(i.operands[2], 1)[0] if columns and ahead == 2 else None
+        beside = self.d.words_of(i.operands[2], 1)[0] if columns and ahead == 2 else None
 
         def copy(batch: Batch) -> None:
             rows, flags, map_flags = _acting(batch), of_places(batch)[:, ahead:], of_held(batch)
@@ -110,22 +108,6 @@ class CopySteps:
             self._record(i, batch, rows, [box.pieces for box in boxes])
 
         return copy
-
-    def _words(self, operand: Operand, count: int) -> tuple[Callable[[Batch], Words], Callable[[Batch], Flags]]:
-        """Functions of a batch for the uniform registers of an operand and their flags, shape (rows, count)."""
-        registers = uniform_registers(operand, count)
-        fetches = [self.d.number(register) for register in registers]
-
-        def words(batch: Batch) -> Words:
-            found: Words = _side_by_side(batch, [fetch(batch) for fetch in fetches], np.uint32)
-            return found
-
-        def flags(batch: Batch) -> Flags:
-            of_each = [self.d.operand_flags(batch, register) for register in registers]
-            found: Flags = _side_by_side(batch, of_each, np.uint16)
-            return found
-
-        return words, flags
 
     def _views(self, held: Words) -> list[TensorView] | None:
         """The tensor map at each row's address; None unless all of them are known."""
@@ -175,7 +157,3 @@ def _joined(flags: Flags) -> Flags:
     """Flags of all registers of each row, shape (rows, 1)."""
     joined: Flags = np.bitwise_or.reduce(flags, axis=1, keepdims=True)
     return joined
-
-
-def _side_by_side(batch: Batch, values: list[Value], kind: type[np.generic]) -> Value:
-    return np.concatenate([np.broadcast_to(np.asarray(value, kind), (batch.rows, 1)) for value in values], axis=1)

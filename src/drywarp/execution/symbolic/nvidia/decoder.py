@@ -11,7 +11,9 @@ from ....errors import DrywarpError, UnsupportedInstructionError
 from ....kernel.instruction import PT, RZ, Constant, Instruction, Operand, Predicate, Register
 from ....kernel.isa.nvidia.registers import Place
 from ....kernel.kernel import Kernel
+from ...emulator.bulk_copy import uniform_registers
 from ...emulator.decode import Decoder
+from ...emulator.machine import U32
 from ...emulator.program import HANDLER_MODULES
 from ..state import Batch, Flags, Value
 from ..words import Step
@@ -80,6 +82,22 @@ class StaticDecoder(Decoder):
             flags = flags | self.operand_flags(batch, operand.register)
         return flags
 
+    def words_of(self, operand: Operand, count: int) -> tuple[Callable[[Batch], U32], Callable[[Batch], Flags]]:
+        """Functions of a batch for the uniform registers of an operand and their flags, shape (rows, count)."""
+        registers = uniform_registers(operand, count)
+        fetches = [self.number(register) for register in registers]
+
+        def words(batch: Batch) -> U32:
+            found: U32 = _side_by_side(batch, [fetch(batch) for fetch in fetches], np.uint32)
+            return found
+
+        def flags(batch: Batch) -> Flags:
+            of_each = [self.operand_flags(batch, register) for register in registers]
+            found: Flags = _side_by_side(batch, of_each, np.uint16)
+            return found
+
+        return words, flags
+
     def test(self, operand: Operand) -> tuple[Callable[[Batch], Value], Callable[[Batch], Value]]:
         """Functions of a batch for the booleans of a predicate operand, and their flags."""
         try:
@@ -92,6 +110,10 @@ class StaticDecoder(Decoder):
 def _of_batch(function: Any) -> Any:
     """The emulator's functions of a frame work on a batch: it has the same attributes."""
     return function
+
+
+def _side_by_side(batch: Batch, values: list[Value], kind: type[np.generic]) -> Value:
+    return np.concatenate([np.broadcast_to(np.asarray(value, kind), (batch.rows, 1)) for value in values], axis=1)
 
 
 def joined_flags(batch: Batch, places: Iterable[Place], constant: int) -> Flags | int:

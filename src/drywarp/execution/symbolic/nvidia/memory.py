@@ -20,9 +20,9 @@ from ..parameters import Addresses, RecordedAccesses, element, offset_in_slot
 from ..report import Record
 from ..state import DATA, VARYING, Batch, Value
 from ..words import Step
+from .compare import places
 from .copies import CopySteps
 from .decoder import FILES, StaticDecoder
-from .steps import places
 
 _ROW_LANES = {"1": 8, "2": 16, "4": 32}
 

@@ -107,8 +107,3 @@ def _regions(kernel: Kernel, given: StaticLaunch) -> list[Any]:
         for path, (start, _) in places_of(number, argument, own):
             found.append(SimpleNamespace(name=path or name or f"arg{number}", start=start, buffer=True))
     return found
-
-
-# What the code reveals about its launch: the dimensions of its threads, and which words are addresses.
-
-_LOOK_AHEAD = 256

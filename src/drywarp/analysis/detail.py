@@ -1,26 +1,30 @@
-"""The parts of a detail: curves, roofline, overlap, code with costs, source text, and issue events."""
+"""The detail of an answer: code with costs, source text, every model's curve, and single issue events."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from ...errors import UsageError
-from ...models.base import NotApplicable, Prediction, get_model, model_names
-from ...models.throughput import ISSUE, demand, share_cycles
-from ...pipeline.blocks import awaited, share_of
-from ...pipeline.extrapolate import instructions
-from ...pipeline.reasons import REASONS
-from ...pipeline.simulate import first_issues
-from ...workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
-from ...workload.memory_costs import dram_bandwidth
-from ..build_result import shown_stalls
-from ..counters import is_integer
-from ..counters.count import MATRIX, l2_bytes, operations_by_kind
-from ..prepared import Prepared
-from ..result.detail import CodeLine, Curve, EventNode, Events, Lane, Overlap, Roof, Roofline, SourceText
+from ..errors import DrywarpError, UsageError
+from ..kernel.dataflow import Dataflow
+from ..models.base import NotApplicable, Prediction, get_model, model_names
+from ..models.gpuperf import benefits_of
+from ..models.throughput import ISSUE, demand, share_cycles
+from ..pipeline.blocks import awaited, share_of
+from ..pipeline.extrapolate import instructions
+from ..pipeline.reasons import REASONS
+from ..pipeline.simulate import first_issues
+from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedWorkload
+from ..workload.memory_costs import dram_bandwidth
+from .build_result import shown_stalls
+from .counters import is_integer
+from .counters.count import MATRIX, l2_bytes, operations_by_kind
+from .prepared import Prepared
+from .request import Options
+from .result.detail import CodeLine, Curve, Detail, EventNode, Events, Lane, Overlap, Roof, Roofline, SourceText
 
 # Every registered model's curve for one workload.
 
@@ -288,3 +292,48 @@ def issue_events(costed: CostedWorkload, most: int) -> Events | None:
         ticks_per_cycle=TICKS_PER_CYCLE,
         total=max(len(profile.table), instructions(costed, share.blocks)),
     )
+
+
+# The detail of an answer: code with costs, source text, every model's curve, and single issue events.
+
+
+def in_detail(
+    prepared: Prepared,
+    options: Options,
+    predictions: Mapping[str, Prediction],
+    occupancies: list[int],
+) -> Detail:
+    """The detail of an answer; its `predictions` are reused. `options.detail` is the number of events to record."""
+    options.on_stage("running every model")
+    costed = replace(prepared.costed, producers=Dataflow(prepared.kernel.instructions, prepared.profile.cfg).producers)
+    primary = predictions[options.models[0]]
+    curves, refused = all_curves(costed, occupancies, predictions, options.full_simulation)
+    missing: dict[str, str] = {}
+    try:
+        benefits = benefits_of(costed).cycles()
+    except DrywarpError as reason:
+        benefits, missing["benefits"] = {}, str(reason)
+    code, cut = code_lines(prepared, primary.node_stalls)
+    sources, cut_lines = source_texts(prepared, code)
+    options.on_stage("recording issue events")
+    events = None
+    try:
+        events = issue_events(prepared.costed, min(MOST_EVENTS, options.detail or 0))
+    except DrywarpError as reason:
+        missing["events"] = str(reason)
+    return Detail(
+        code=code,
+        sources=sources,
+        curves=curves,
+        not_applicable=refused,
+        roofline=roofline_of(prepared, primary.time_s),
+        instruction_roofline=instruction_roofline_of(prepared, primary),
+        benefits=benefits,
+        events=events,
+        overlap=overlap_of(events) if events else None,
+        missing=missing,
+        cut=(*cut, *cut_lines),
+    )
+
+
+__all__ = ["MOST_EVENTS", "in_detail"]
