@@ -50,8 +50,6 @@ def named(gpu: Gpu, levels: tuple[Level, ...]) -> dict[str, tuple[int, int]]:
         ("consecutive float4", access(16, lines=4.0, passes=4.0), 8, 36),
         # 32 sectors are worth 8 lines, but 32 lines take 32 / 2 look-ups.
         ("a sector a lane", access(32, lines=32.0), 32, 60),
-        # Two lines of 5 sectors that 12 look-ups find, two a cycle: 6 wavefronts.
-        ("looked up by few lanes", access(5, lines=2.0, lookups=12.0), 12, 40),
         # 9 sectors are worth 9 / 4 lines, more than the 3 / 2 look-ups.
         ("misaligned doubles", access(9, lines=3.0), 2 * 9 / 4, 30 + 2 * 9 / 4 - 2),
         ("8 lines of a sector", access(8, lines=8.0), 8, 36),

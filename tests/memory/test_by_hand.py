@@ -67,31 +67,6 @@ def test_a_request_to_global_memory(
 
 
 @pytest.mark.parametrize(
-    ("what", "width", "addresses", "mask", "expected"),
-    [
-        ("a line, in both halves", 4, LANES * 4, FULL, 2),
-        ("one address", 4, LANES * 0, FULL, 2),
-        ("half a warp", 4, LANES * 4, 0xFFFF, 1),
-        ("words off by one: the second half is in two lines", 4, 4 + LANES * 4, FULL, 3),
-        ("doubles", 8, LANES * 8, FULL, 2),
-        ("float4", 16, LANES * 16, FULL, 4),
-        ("a column", 4, LANES * 128, FULL, 32),
-        ("every other lane of a column", 4, LANES * 128, 0x55555555, 16),
-        ("no lane", 4, LANES * 4, 0, 0),
-    ],
-)
-def test_lines_are_looked_up_by_halves_of_a_warp(
-    what: str, width: int, addresses: np.ndarray, mask: int, expected: int
-) -> None:
-    made = profile([f"LDG.E{WIDTH[width]} R4, [R2.64]"], (1, 1, 1), lambda b, w: [access(0, A + addresses, mask)])
-    halves = replace(geometry(), lookup_lanes=16)
-    assert request_table(made, halves).lookups.tolist() == [expected]
-    assert analyse_memory(made, halves).accesses[0].lookups == expected
-    whole = request_table(made, geometry())
-    assert whole.lookups.tolist() == whole.lines.tolist()
-
-
-@pytest.mark.parametrize(
     ("what", "width", "addresses", "mask", "wavefronts", "ideal"),
     [
         ("words", 4, LANES * 4, FULL, 1, 1),

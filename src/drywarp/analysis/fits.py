@@ -132,7 +132,6 @@ def geometry_of(gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
         merge_cycles=memory.l2.merge_cycles or 0.0,
         merged_reads=memory.l2.merged_reads or 1.0,
         row_bytes=memory.dram.row_bytes or 0,
-        lookup_lanes=memory.l1.lookup_lanes or gpu.occupancy.warp_size,
         l2_rate=memory.l2.bytes_per_cycle if memory.l2.merge_cycles else 0.0,
         host_bus=gpu.host is not None and "host" in gpu.subsystems,
     )

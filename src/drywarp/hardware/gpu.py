@@ -137,7 +137,6 @@ class ClassCost(_Section, frozen=True, rename={"lambda_": "lambda"}):
 class L1Level(_Section, frozen=True):
     """`[memory.l1]`, per SM: the data path, Λ of a hit, and the distinct lines looked up per cycle.
 
-    Lanes of one request that lie in one line share a look-up among `lookup_lanes` neighbours; None: among all.
     `bytes` is its size if it is a separate memory. If shared memory is carved out of it, its size is what the
     carve-out leaves.
     """
@@ -145,7 +144,6 @@ class L1Level(_Section, frozen=True):
     bytes_per_cycle: BytesPerCycle
     latency: Cycles
     tags_per_cycle: Count
-    lookup_lanes: Count | None = None
     bytes: Size | None = None
 
 

@@ -37,7 +37,6 @@ class AccessBehaviour:
     fraction of sectors in host memory: `host_read` and `host_write` cross the bus to it instead of going to DRAM.
     `merged` is the fraction of its sectors beyond the L1 that reach the L2 where others' reads of them are merged.
     `apart` is the fraction of sectors of which each opens a row of DRAM (0 where the GPU's rows are not known).
-    `lookups` are the lines that the L1 looks up one by one, at least `lines` (0: these).
     `atomics_factor` multiplies the time of atomics, to try what if they took longer.
     """
 
@@ -64,7 +63,6 @@ class AccessBehaviour:
     host_write: float = 0.0
     merged: float = 1.0
     apart: float = 0.0
-    lookups: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,6 @@ class _Asked:
     units: npt.NDArray[np.float64]
     apart: npt.NDArray[np.float64]
     lines: npt.NDArray[np.float64]
-    lookups: npt.NDArray[np.float64]
     passes: npt.NDArray[np.float64]
     requests: npt.NDArray[np.float64]
     local: npt.NDArray[np.float64]
@@ -206,7 +203,6 @@ class _Asked:
             units=total(table.units * counted),
             apart=total(table.units * counted * apart),
             lines=total(table.lines * weight),
-            lookups=total(table.lookups * weight),
             passes=total(table.passes * counted),
             requests=total(counted * (table.units > 0)),
             local=total(table.units * counted * (table.space == SPACE_LOCAL)),
@@ -245,7 +241,6 @@ def _accesses(
             space=int(asked.space[index]),
             units=float(asked.units[index]) / runs,
             lines=float(asked.lines[index]) / runs,
-            lookups=float(asked.lookups[index]) / runs,
             l1_hit=float(l1_hit[index]),
             l1_late=float(l1_late[index]),
             l2_hit=float(np.clip(1 - missed / to_l2[index], 0, 1)) if to_l2[index] else 1.0,

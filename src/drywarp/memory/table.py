@@ -23,9 +23,8 @@ class MemoryGeometry:
     `l3_bytes` is a cache between L2 and DRAM (0: none). `shared_banks_serve_l1` says whether the banks of shared memory
     are also the L1's data stage. `dirty_share` is the fraction of the L2 that may be dirty; a slice of the L2
     holds `slice_bytes` in a row (0: unknown). Reads of a sector that follow another SM's within `merge_cycles` (0: none
-    do) reach the L2, which delivers `l2_rate` bytes a cycle, as one; at most `merged_reads` of them. The L1 looks up
-    lines for `lookup_lanes` lanes of a request together. With `host_bus`, the bus to the host has a rate of its own;
-    without, buffers in host memory count as device memory.
+    do) reach the L2, which delivers `l2_rate` bytes a cycle, as one; at most `merged_reads` of them. With `host_bus`,
+    the bus to the host has a rate of its own; without, buffers in host memory count as device memory.
     """
 
     sector_bytes: int
@@ -44,7 +43,6 @@ class MemoryGeometry:
     merged_reads: float = 1.0
     l2_rate: float = 0.0
     row_bytes: int = 0
-    lookup_lanes: int = 32
     host_bus: bool = False
 
     @property
@@ -64,11 +62,10 @@ class RequestTable:
 
     `sample` is the index of the sampled block, `count` how often it makes the request, `units` sectors (global, local)
     or wavefronts (shared) of one request, `ideal` the fewest units for the same bytes, `lines` distinct cache lines,
-    `lookups` those of each `MemoryGeometry.lookup_lanes` of its lanes, `rows` distinct places of
-    `MemoryGeometry.row_bytes` (0: unknown), `passes` the number of bank passes that deliver the data: those of shared
-    memory, also where its banks serve as the L1's data stage. `remote` marks what reaches the shared memory of another
-    block of the cluster, which counts as shared memory. `number`, of shape (requests,), is the row of each logged
-    request.
+    `rows` distinct places of `MemoryGeometry.row_bytes` (0: unknown),
+    `passes` the number of bank passes that deliver the data: those of shared memory, also where its banks serve as the
+    L1's data stage. `remote` marks what reaches the shared memory of another block of the cluster, which counts as
+    shared memory. `number`, of shape (requests,), is the row of each logged request.
     """
 
     instruction: npt.NDArray[np.int64]
@@ -78,7 +75,6 @@ class RequestTable:
     units: npt.NDArray[np.int64]
     ideal: npt.NDArray[np.int64]
     lines: npt.NDArray[np.int64]
-    lookups: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
     passes: npt.NDArray[np.int64]
     remote: npt.NDArray[np.bool_]
@@ -98,10 +94,10 @@ def request_table(profile: Profile, geometry: MemoryGeometry) -> RequestTable:
     pattern, align, space, instruction, sample = (column[first].astype(np.int64) for column in columns)
     # What differs in its block or its instruction alone costs the same.
     unique, cost = distinct_rows(np.stack([pattern, align, widths[instruction], space], axis=1))
-    costs = np.zeros((6, len(unique)), np.int64)
+    costs = np.zeros((5, len(unique)), np.int64)
     for start in range(0, len(unique), _CHUNK):
         costs[:, start : start + _CHUNK] = _cost(unique[start : start + _CHUNK], log, geometry)
-    units, ideal, lines, lookups, rows, passes = costs[:, cost]
+    units, ideal, lines, rows, passes = costs[:, cost]
     remote = space == SPACE_REMOTE
     return RequestTable(
         instruction=instruction,
@@ -111,7 +107,6 @@ def request_table(profile: Profile, geometry: MemoryGeometry) -> RequestTable:
         units=units,
         ideal=ideal,
         lines=lines,
-        lookups=lookups,
         rows=rows,
         passes=passes,
         remote=remote,
@@ -154,11 +149,11 @@ def distinct_rows(rows: Ints) -> tuple[Ints, Ints]:
     return unique[order], place[number]
 
 
-def _cost(requests: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, ...]:
+def _cost(requests: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     pattern, align, width, space = requests.T
     active = lane_masks(log.masks[pattern])
     addresses = align[:, None] + log.offsets[pattern]
-    units, ideal, lines, lookups, rows, passes = np.zeros((6, len(requests)), np.int64)
+    units, ideal, lines, rows, passes = np.zeros((5, len(requests)), np.int64)
     for size in sorted({*width.tolist()}):
         for kind in (SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_REMOTE):
             at = np.flatnonzero((width == size) & (space == kind))
@@ -174,14 +169,11 @@ def _cost(requests: Ints, log: AccessLog, geometry: MemoryGeometry) -> tuple[Int
             if kind == SPACE_LOCAL:
                 where, on = interleave_local(where, on, int(size))
             units[at] = sectors_of(where, on, geometry.sector_bytes)
-            lines[at] = lookups[at] = sectors_of(where, on, geometry.line_bytes)
-            if kind == SPACE_GLOBAL and (together := geometry.lookup_lanes) < where.shape[1]:
-                parts = [slice(start, start + together) for start in range(0, where.shape[1], together)]
-                lookups[at] = sum(sectors_of(where[:, part], on[:, part], geometry.line_bytes) for part in parts)
+            lines[at] = sectors_of(where, on, geometry.line_bytes)
             if kind == SPACE_GLOBAL and geometry.row_bytes:
                 rows[at] = sectors_of(where, on, geometry.row_bytes)
             ideal[at] = -(-active[at].sum(1) * int(size) // geometry.sector_bytes)
-    return units, np.minimum(ideal, units) if len(ideal) else ideal, lines, lookups, rows, passes
+    return units, np.minimum(ideal, units) if len(ideal) else ideal, lines, rows, passes
 
 
 def active_lanes(log: AccessLog, rows: npt.NDArray[np.intp]) -> tuple[Ints, Bools]:

@@ -80,8 +80,7 @@ class MemoryCosts:
         wavefront = min(slot, levels.line_bytes / levels.l1.bytes_per_cycle)
         lines = sectors * levels.sector_bytes / levels.line_bytes
         copies = returned / levels.line_bytes * behaviour.requests
-        looked_up = max(behaviour.lookups, behaviour.lines) / levels.l1.tags_per_cycle
-        moved = wavefront * max(1.0, lines + idle, looked_up + idle, copies + idle)
+        moved = wavefront * max(1.0, lines + idle, behaviour.lines / levels.l1.tags_per_cycle + idle, copies + idle)
         # The banks are those of shared memory, and a pass takes as long as it does there.
         busy = max(moved, bank_pass * (behaviour.passes + idle))
         miss, far = 1 - behaviour.l1_hit, 1 - behaviour.l2_hit

@@ -95,7 +95,6 @@ def _denser(access: AccessBehaviour, before: float, after: float) -> AccessBehav
         executions=after,
         units=access.units * ratio,
         lines=access.lines * ratio,
-        lookups=access.lookups * ratio,
         dram_read=access.dram_read * ratio,
         dram_write=access.dram_write * ratio,
     )

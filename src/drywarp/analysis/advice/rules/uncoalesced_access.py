@@ -93,8 +93,7 @@ def fewer_sectors(access: AccessBehaviour, ideal: Ideal, geometry: MemoryGeometr
     return replace(
         access,
         units=least,
-        lines=(lines := min(access.lines, max(access.requests, moved / geometry.line_bytes))),
-        lookups=min(access.lookups, max(lines, access.requests * 32 / geometry.lookup_lanes)),
+        lines=min(access.lines, max(access.requests, moved / geometry.line_bytes)),
         passes=min(access.passes, max(access.requests, moved / (geometry.banks * geometry.bank_bytes))),
         l1_hit=1 - to_l2 / least if least else 1.0,
         l2_hit=1 - missed / to_l2 if to_l2 else 1.0,
