@@ -524,6 +524,13 @@ def test_a_kernel_of_which_all_is_known_keeps_what_is_left_to_the_model() -> Non
         pytest.approx(seen.time_s * residual, rel=1e-5),
     )
     assert (band.level, band.clock_hz) == (KNOWN.level, None)
+    # None of the kernels that the narrow factor comes from ran ahead of its warps.
+    for class_ in ("bulk_copy", "wgmma", "tcgen05"):
+        first, *others = known.kernel.instructions
+        kernel = replace(known.kernel, instructions=(replace(first, class_=class_), *others))
+        wide = band_of(replace(known, kernel=kernel), options, seen)
+        assert wide is not None
+        assert wide.high_s == pytest.approx(seen.time_s * KNOWN.model.asynchronous.value, rel=1e-5)
     # Only of the model whose error was measured, of what was emulated, and of a time.
     assert band_of(known, options, replace(seen, model="volkov")) is None
     assert band_of(known, options, replace(seen, time_s=0.0)) is None
