@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from drywarp.experiments.sweep.prune import expected_regret, order_sigma
+from drywarp.experiments.sweep.prune import order_sigma
+from drywarp.experiments.sweep.regret import expected_regret
 from drywarp.experiments.validate.compare import read_rows
 
 SHARES = (0.05, 0.1, 0.25)

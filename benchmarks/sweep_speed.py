@@ -17,7 +17,8 @@ from typing import Annotated, Any
 import typer
 
 import drywarp
-from drywarp.experiments.sweep import Space, SweepRow
+from drywarp.experiments.sweep.row import SweepRow
+from drywarp.experiments.sweep.space import Space
 
 KERNEL = Path(__file__).parents[1] / "examples" / "tiled_matmul.cu"
 

@@ -35,7 +35,7 @@ RULES: dict[str, tuple[str, ...]] = {
 }
 """Rooms and parts of rooms that may import less than all that stands before them."""
 
-TIMINGS_ALONE = "experiments.calibrate.experiments"
+TIMINGS_ALONE = tuple(f"experiments.calibrate.{name}" for name in ("caches", "chains", "dram", "issue", "load"))
 """Sees what a device says and how long kernels take on it: no hardware data, no prediction."""
 
 

@@ -14,7 +14,7 @@ from drywarp.analysis.prepare import prepare_kernel as prepare
 from drywarp.analysis.prepared import Prepared
 from drywarp.analysis.request import Options
 from drywarp.errors import UsageError
-from drywarp.experiments.sweep import read_space
+from drywarp.experiments.sweep.space import read_space
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.hardware import load_gpu
 from drywarp.report import terminal

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .analysis.stages import analyze
     from .errors import DrywarpError
     from .experiments.benefits import Benefits, benefits
-    from .experiments.sweep import Space, sweep
+    from .experiments.sweep import sweep
+    from .experiments.sweep.space import Space
     from .experiments.validate import validate
     from .hardware import Gpu, gpu_names, load_gpu
     from .kernel.launch.textures import surface, tensor_map, texture
@@ -32,7 +33,7 @@ _HOMES = {
     "Gpu": "hardware", "gpu_names": "hardware", "load_gpu": "hardware",
     "surface": "kernel.launch.textures", "texture": "kernel.launch.textures", "tensor_map": "kernel.launch.textures",
     "Benefits": "experiments.benefits", "benefits": "experiments.benefits",
-    "Space": "experiments.sweep", "sweep": "experiments.sweep", "validate": "experiments.validate",
+    "Space": "experiments.sweep.space", "sweep": "experiments.sweep", "validate": "experiments.validate",
 }  # fmt: skip
 
 __all__ = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from drywarp.experiments.calibrate import dram as l2_size
+from drywarp.experiments.calibrate.chains import for_architecture
 from drywarp.experiments.calibrate.device import ENTRY, Program
-from drywarp.experiments.calibrate.experiments import dram as l2_size
-from drywarp.experiments.calibrate.experiments.chains import for_architecture
 from drywarp.experiments.calibrate.journal import (
     SPARE,
     WrongCodeError,

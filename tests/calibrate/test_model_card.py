@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drywarp.errors import UsageError
-from drywarp.experiments.calibrate import FIRST, Calibration, calibrate, experiment_names
+from drywarp.experiments.calibrate import FIRST, Calibration, calibrate, chains, experiment_names, issue
+from drywarp.experiments.calibrate import chains as operations
 from drywarp.experiments.calibrate.card import SimulatedCard
 from drywarp.experiments.calibrate.device import Program
-from drywarp.experiments.calibrate.experiments import chains, issue
-from drywarp.experiments.calibrate.experiments import chains as operations
-from drywarp.experiments.calibrate.experiments.load import occupancy_over_time
 from drywarp.experiments.calibrate.journal import cycles_between_loads, loop_of
+from drywarp.experiments.calibrate.load import occupancy_over_time
 from drywarp.hardware import gpu_names, load_gpu
 from tests.effort import first
 

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from drywarp.experiments.calibrate import Calibration, calibrate
+from drywarp.experiments.calibrate import Calibration, caches, calibrate, chains
+from drywarp.experiments.calibrate import caches as conflicts
+from drywarp.experiments.calibrate import chains as operations
+from drywarp.experiments.calibrate import dram as l2
+from drywarp.experiments.calibrate import dram as random_access
 from drywarp.experiments.calibrate.card import SimulatedCard
-from drywarp.experiments.calibrate.experiments import caches, chains
-from drywarp.experiments.calibrate.experiments import caches as conflicts
-from drywarp.experiments.calibrate.experiments import chains as operations
-from drywarp.experiments.calibrate.experiments import dram as l2
-from drywarp.experiments.calibrate.experiments import dram as random_access
 from drywarp.hardware import load_gpu
 
 pytestmark = pytest.mark.exhaustive  # by default `test_model_card.py` runs every experiment

@@ -47,7 +47,10 @@ def test_compare_and_rank_draw_bars(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["analyze", "none.cu", "--figure", "pie=a.svg"], "figure 'pie': expected one of occupancy, roofline"),
+        (
+            ["analyze", "none.cu", "--figure", "pie=a.svg"],
+            "--figure 'pie=a.svg': expected NAME=FILE with one of occupancy",
+        ),
         (["analyze", "none.cu", "--figure", "stalls=a.jpg"], "--figure a.jpg: expected a file name that ends in .svg"),
         (["analyze", "none.cu", "--figure", "stalls"], "--figure 'stalls': expected NAME=FILE"),
         (["analyze", "none.cu", "--figure", "stalls=a.svg", "--figure", "overlap=a.svg"], "a.svg is given twice"),

@@ -24,8 +24,8 @@ from msgspec.structs import replace
 
 from drywarp.errors import InputFileError
 from drywarp.execution.emulator import emulate
-from drywarp.experiments.sweep import read_space
 from drywarp.experiments.sweep.row import configurations
+from drywarp.experiments.sweep.space import read_space
 from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.loaded import launch_comment

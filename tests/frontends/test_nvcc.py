@@ -11,6 +11,7 @@ import pytest
 
 from drywarp.errors import CompileError, ToolError, UsageError
 from drywarp.frontends.binary.module import load_module
+from drywarp.frontends.cache import release_of
 from drywarp.frontends.cuda import CudaOptions, build, nvcc
 from drywarp.frontends.cuda.compile import compile_cuda, layouts_of
 from drywarp.frontends.cuda.nvrtc import compile_program, gather
@@ -214,7 +215,7 @@ def test_the_real_one(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = nvcc.find_nvcc()
     if tool is None:
         pytest.skip("nvcc is not installed here; the tests above use a stand-in")
-    if not nvcc.nvcc_version(tool):
+    if not release_of(tool):
         pytest.skip(f"{tool} cannot be run")
     try:
         module = load_module(source, arch="sm_80", options=CudaOptions({"FACTOR": "3"}))

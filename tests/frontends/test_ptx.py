@@ -10,11 +10,13 @@ import pytest
 
 from drywarp.errors import CompileError, InputFileError, ToolError, UsageError
 from drywarp.execution.emulator import emulate
+from drywarp.frontends.binary.cubin import kernels_of
+from drywarp.frontends.binary.sass import listing_of
+from drywarp.frontends.cache import release_of
 from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.load import load
-from drywarp.frontends.ptx import PtxParameter, assembler, is_ptx, ptx, read_ptx, with_own_lines
-from drywarp.frontends.ptx.assembler import machine_for, needed_ptxas
-from drywarp.frontends.ptx.ptx import load_ptx
+from drywarp.frontends.ptx import PtxParameter, assembler, is_ptx, read_ptx, with_own_lines
+from drywarp.frontends.ptx.assembler import load_ptx, machine_for, needed_ptxas
 from drywarp.kernel.kernel import Kernel
 from drywarp.kernel.launch.launch import Launch, Scalar, array_buffer
 from tests.effort import first
@@ -105,7 +107,7 @@ def test_lines_are_added_and_nothing_else(text: str) -> None:
         assert all(int(found) == number for found in re.findall(r"\.loc 1 (\d+) 0", line))
     symbol = next(iter(read_ptx(text).entries))
     plain, with_lines = (assembler.assemble(source, "sm_80", "k.ptx").cubin for source in (text, numbered))
-    codes = [ptx.kernels_of(c, ptx.listing_of(c, "k.ptx"), "sm_80", "k.ptx")[symbol] for c in (plain, with_lines)]
+    codes = [kernels_of(c, listing_of(c, "k.ptx"), "sm_80", "k.ptx")[symbol] for c in (plain, with_lines)]
     assert [i.encoding for i in codes[0].instructions] == [i.encoding for i in codes[1].instructions]
 
 
@@ -182,7 +184,7 @@ def test_the_second_time_nothing_is_assembled(monkeypatch: pytest.MonkeyPatch) -
     def refuse(*_: object) -> None:
         raise AssertionError("assembled again")
 
-    monkeypatch.setattr(ptx, "assemble", refuse)
+    monkeypatch.setattr(assembler, "assemble", refuse)
     assert [i.text for i in kernel(text).instructions] == [i.text for i in first.instructions]
 
 
@@ -277,7 +279,7 @@ def test_the_variable_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     fake.chmod(0o755)
     monkeypatch.setenv(assembler.VARIABLE, str(fake))
     assert needed_ptxas("k.ptx") == fake
-    assert assembler.ptxas_version(fake) == ""
+    assert release_of(fake) == ""
     with pytest.raises(CompileError, match=r"^k\.ptx: ptxas: no licence$"):
         kernel(AXPY)
 

@@ -16,10 +16,11 @@ from drywarp.cli.main import run as main
 from drywarp.errors import InputFileError, UsageError
 from drywarp.experiments.device import Card, DeviceError
 from drywarp.experiments.device.driver import Driver
-from drywarp.experiments.measure import CardRunner, Counters, Measured, SimulatedRunner, measure
+from drywarp.experiments.measure import Measured, measure
 from drywarp.experiments.measure.configuration import Occupied, configurations, occupancies, read_suite
-from drywarp.experiments.measure.on_card import configuration_of
+from drywarp.experiments.measure.on_card import CardRunner, Counters, configuration_of
 from drywarp.experiments.measure.row import COUNTERS
+from drywarp.experiments.measure.simulated import SimulatedRunner
 from drywarp.experiments.rows.predict import every_model
 from drywarp.experiments.validate import validate
 from drywarp.models import get_model

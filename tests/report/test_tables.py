@@ -16,8 +16,8 @@ from drywarp.execution.symbolic.report import AccessReport, Assumption, LoopRepo
 from drywarp.experiments.calibrate.result import Curve
 from drywarp.experiments.corpus.result import CorpusReport, KernelRow
 from drywarp.experiments.corpus.result import Row as Module
-from drywarp.experiments.sweep import SweepRow
 from drywarp.experiments.sweep.result import SweepResult
+from drywarp.experiments.sweep.row import SweepRow
 from drywarp.experiments.validate.accuracy import Group, ModelAccuracy, ValidationReport
 from drywarp.experiments.validate.compare import RatioAccuracy, RatioReport
 from drywarp.experiments.validate.groups import Coverage

@@ -15,8 +15,8 @@ from drywarp.experiments.reproduce import (
     Row,
     left_out,
     reproduce,
+    rows_analysis,
     rows_analysis_tables,
-    rows_cornelis,
     totals,
 )
 from drywarp.hardware import limits_of
@@ -53,10 +53,10 @@ def test_what_our_own_equations_computed_is_not_called_published() -> None:
 def test_the_occupancies_that_cornelis_and_lemeire_explored() -> None:
     """§IV.A, by hand: of 8 groups on Fermi all counts; of 384 units of 256 bytes on Pascal, at most 192 each."""
     fermi = {(size, count) for size in (1, 2, 4, 8, 16, 32) for count in range(1, 9) if size * count <= 48}
-    assert rows_cornelis.occupancies(limits_of("2.0")) == fermi
+    assert rows_analysis.occupancies(limits_of("2.0")) == fermi
     shared = {384 // units for units in range(1, 193)}
     pascal = {(2**power, min(count, 32, 64 >> power)) for power in range(6) for count in (*shared, 32)}
-    assert rows_cornelis.occupancies(limits_of("6.1")) == pascal
+    assert rows_analysis.occupancies(limits_of("6.1")) == pascal
     places = [(row.published, row.status) for row in every_row() if row.place == "§IV.A"]
     assert places == [(number, "reproduced") for number in (34, 18, 78, 43)]
 
@@ -100,12 +100,13 @@ def test_each_paper_has_its_rows(paper: str, least: int) -> None:
 
 
 def test_what_is_printed_is_computed_and_nothing_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows_cornelis, "computed", lambda: {"Cornelis": {}})
+    monkeypatch.setattr(rows_analysis, "computed", lambda: {"Cornelis": {}})
     with pytest.raises(ValueError, match="Cornelis, Table II, from Table I: λ of fadd, Fermi: nothing computes it"):
         reproduce()
     monkeypatch.undo()
-    more = {"Cornelis": {**rows_cornelis.computed()["Cornelis"], "one more": 1.0}}
-    monkeypatch.setattr(rows_cornelis, "computed", lambda: more)
+    values = rows_analysis.computed()
+    more = {**values, "Cornelis": {**values["Cornelis"], "one more": 1.0}}
+    monkeypatch.setattr(rows_analysis, "computed", lambda: more)
     with pytest.raises(ValueError, match=r"printed\.csv lacks .*one more"):
         reproduce()
 

@@ -7,8 +7,7 @@ from contextlib import suppress
 import pytest
 
 from drywarp.errors import DrywarpError, UsageError
-from drywarp.report.serve.asked import MOST_SOURCE
-from drywarp.report.serve.untrusted import check_source, read_launch
+from drywarp.report.serve.asked import MOST_SOURCE, check_source, read_launch
 from tests.counting import no_hang
 
 KERNEL = "__global__ void k(int* a) { a[0] = 1; }\n"

@@ -17,7 +17,8 @@ import drywarp
 from drywarp.cli.main import run
 from drywarp.errors import DrywarpError, InputFileError, UsageError
 from drywarp.experiments.benefits import Agreement, Benefits, Choice, Step, Variant
-from drywarp.experiments.sweep import SweepResult, figure_names, sweep
+from drywarp.experiments.sweep import figure_names, sweep
+from drywarp.experiments.sweep.result import SweepResult
 from drywarp.experiments.sweep.study import BASELINE
 from drywarp.models.gpuperf_terms import BENEFITS, CHARTED
 from drywarp.report.benefits import render_benefits, render_study

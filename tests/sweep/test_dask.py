@@ -18,8 +18,8 @@ import pytest
 
 import drywarp
 from drywarp.errors import DrywarpError
-from drywarp.experiments.sweep import SweepRow
 from drywarp.experiments.sweep.dask_engine import predict_there, with_absolute_paths
+from drywarp.experiments.sweep.row import SweepRow
 from tests.counting import no_hang
 from tests.rows.worker_hooks import hang_at
 

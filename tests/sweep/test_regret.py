@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drywarp.errors import DrywarpError
-from drywarp.experiments.sweep import SweepRow
-from drywarp.experiments.sweep.prune import chance_of_best, expected_regret, order_sigma, prune
+from drywarp.experiments.sweep.prune import order_sigma, prune
+from drywarp.experiments.sweep.regret import chance_of_best, expected_regret
+from drywarp.experiments.sweep.row import SweepRow
 from tests.effort import first
 
 times = st.lists(st.floats(1e-6, 1e-2), min_size=1, max_size=12)

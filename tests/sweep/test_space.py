@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drywarp.errors import DrywarpError
-from drywarp.experiments.sweep import Space, count_of, read_space
+from drywarp.experiments.sweep import count_of
 from drywarp.experiments.sweep.row import configurations
-from drywarp.experiments.sweep.space import checked
+from drywarp.experiments.sweep.space import Space, checked, read_space
 from drywarp.hardware import load_gpu
 from drywarp.support.expressions import evaluate
 

@@ -19,8 +19,9 @@ import drywarp
 from drywarp.cli.main import run
 from drywarp.errors import DrywarpError
 from drywarp.experiments.rows.row_file import RowFile, read_file
-from drywarp.experiments.sweep import SweepResult, SweepRow, read_space, write_rows
-from drywarp.experiments.sweep.row import form_of
+from drywarp.experiments.sweep.result import SweepResult, write_rows
+from drywarp.experiments.sweep.row import SweepRow, form_of
+from drywarp.experiments.sweep.space import read_space
 from drywarp.experiments.validate.read import read_table
 
 from .spaces import EXAMPLES, FILE, SAXPY, N, space

@@ -9,10 +9,10 @@ import pytest
 
 import drywarp
 from drywarp.experiments.rows.predict import BAND
-from drywarp.experiments.validate import RowResult, report_again
+from drywarp.experiments.validate import report_again
 from drywarp.experiments.validate.accuracy import accuracy_of
 from drywarp.experiments.validate.groups import Coverage, coverage_of
-from drywarp.experiments.validate.row import FAILED
+from drywarp.experiments.validate.row import FAILED, RowResult
 
 from .tables import LAUNCH, SAXPY, saxpy_table
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drywarp.experiments.validate import RowResult
 from drywarp.experiments.validate import statistics as figures
 from drywarp.experiments.validate.accuracy import accuracy_of
 from drywarp.experiments.validate.groups import BINS, MOST_VALUES, OTHERS, groups_of, labels_of
+from drywarp.experiments.validate.row import RowResult
 
 TIMES = st.floats(1e-2, 1e3)
 # Few values, so that there are ties.

@@ -24,8 +24,11 @@ import pytest
 import drywarp
 from drywarp.cli.main import run
 from drywarp.errors import DrywarpError
-from drywarp.experiments.validate import RowResult, Settings, ValidationReport, compare_rows, report_again
-from drywarp.experiments.validate.compare import RowStore, read_rows
+from drywarp.experiments.rows.predict import Settings
+from drywarp.experiments.validate import report_again
+from drywarp.experiments.validate.accuracy import ValidationReport
+from drywarp.experiments.validate.compare import RowStore, compare_rows, read_rows
+from drywarp.experiments.validate.row import RowResult
 from tests.counting import no_hang
 from tests.rows.worker_hooks import hang_at
 

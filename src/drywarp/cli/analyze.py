@@ -11,8 +11,7 @@ import typer
 
 from ..errors import UsageError
 from .groups import ClockOptions, LaunchOptions, RunOptions, StaticOptions
-from .output import print_json, show
-from .output_files import Figures, OutputFiles
+from .output import OutputFiles, check_theme, named_figures, print_json, show
 from .progress import stages
 from .values import check_positive, kernel_source, parse_occupancies
 
@@ -49,6 +48,7 @@ def analyze_command(
     from ..analysis.request import Options
     from ..analysis.stages import analyze
     from ..analysis.without_data import always_static
+    from ..report.figures import OF_ANSWERS
 
     if not run.static and (assumed or list_loops) and not always_static(gpu):
         raise UsageError("--trip, --taken, --access and --list-loops require --static (--list-loops names loops)")
@@ -56,7 +56,8 @@ def analyze_command(
         raise UsageError("--other-gpu requires --advice")
     if compare_to and (launches or list_loops):
         raise UsageError("--compare-to compares one launch: it cannot be combined with --launches or --list-loops")
-    files = OutputFiles(trace, html, events, Figures.parse(figure, figure_theme))
+    check_theme(figure_theme, bool(figure), "--figure NAME=FILE")
+    files = OutputFiles(trace, html, events, named_figures(figure, OF_ANSWERS), figure_theme)
     if files and (launches or list_loops):
         raise UsageError(f"{files} shows one launch: it cannot be combined with --launches or --list-loops")
     chosen = Options(

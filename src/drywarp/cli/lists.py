@@ -81,7 +81,7 @@ def workloads_command(
     json: bool = False,
 ) -> None:
     """List the packaged abstract kernels with their settings, or describe one."""
-    from ..report.gpus import render_workload, render_workloads, workloads_dict
+    from ..report.tables import render_workload, render_workloads, workloads_dict
     from ..workload.abstract import read_workload, workload_names
 
     files = [read_workload(known) for known in (workload_names() if name is None else [name])]

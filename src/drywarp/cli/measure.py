@@ -12,7 +12,9 @@ from .progress import rated, resumable, stages
 from .values import kernel_source, parse_blocks, parse_clock
 
 if TYPE_CHECKING:
-    from ..experiments.measure import Measured, MeasuredLaunch, Runner
+    from ..experiments.measure import Measured
+    from ..experiments.measure.row import MeasuredLaunch
+    from ..experiments.measure.simulated import Runner
 
 
 def measure_command(
@@ -32,7 +34,8 @@ def measure_command(
 
     Exit status 1 if a kernel's output differs from NumPy's.
     """
-    from ..experiments.measure import Counters, find_ncu, measure
+    from ..experiments.measure import measure
+    from ..experiments.measure.on_card import Counters, find_ncu
 
     with _runner(device, simulated, seed, samples, small) as runner, rated() as shown, resumable(shown, out) as tell:
         ncu = find_ncu() if counters and simulated is None else None
@@ -58,7 +61,8 @@ class _Held:
 
     def __init__(self, device: int, simulated: str | None, seed: int, samples: int, small: bool) -> None:
         from ..experiments.device import open_card
-        from ..experiments.measure import CardRunner, SimulatedRunner
+        from ..experiments.measure.on_card import CardRunner
+        from ..experiments.measure.simulated import SimulatedRunner
 
         self._card = open_card(device) if simulated is None else None
         self._runner: Runner = (
@@ -83,7 +87,7 @@ def _line(row: MeasuredLaunch) -> str:
 
 
 def _show(found: Measured, out: str, runner: Runner, note: str) -> int:
-    from ..experiments.measure import FAILED, WRONG
+    from ..experiments.measure.row import FAILED, WRONG
 
     new = len(found.rows) - found.before
     print(f"{out}: {len(found.rows)} rows of {runner.device}, {runner.driver}; {new} new")

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import UsageError
-from .output import check_theme, named_figures, show
+from .output import check_theme, named_figures, show, write_figures
 from .progress import SILENT_S, rated, resumable
 from .values import check_positive
 
 if TYPE_CHECKING:
-    from ..experiments.sweep import SweepResult, SweepRow
+    from ..experiments.sweep.row import SweepRow
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,6 @@ class BenefitOptions:
         from ..experiments.sweep import figure_names
 
         return named_figures(self.figure, figure_names(space))
-
-    def draw(self, found: SweepResult, wanted: list[tuple[str, Path]]) -> None:
-        """Draw and write them."""
-        from ..report.figures import write
-
-        for name, path in wanted:
-            write(found.figure(name, theme=self.figure_theme or "light"), path, "--figure")
 
 
 def sweep_command(
@@ -69,7 +62,8 @@ def sweep_command(
     check_positive(time_limit, "--time-limit")
     if kept is not None and prune is None:
         raise UsageError("--kept requires --prune, as in --prune 0.05")
-    from ..experiments.sweep import check_export, check_target, count_of, sweep, write_rows
+    from ..experiments.sweep import check_export, count_of, sweep
+    from ..experiments.sweep.result import check_target, write_rows
 
     if count:
         print(count_of(space, gpu))
@@ -96,7 +90,7 @@ def sweep_command(
             on_row=lambda row, done, of: tell(_line(row), done, of),
             on_note=lambda note: print(f"drywarp: {note}", file=sys.stderr, flush=True),
         )
-    study.draw(found, drawn)
+    write_figures(found, drawn, study.figure_theme)
     from ..report.ranking import render_sweep
 
     show(json, lambda: found.to_dict(prune), lambda: render_sweep(found, best, prune))

@@ -15,9 +15,9 @@ from ..frontends import cache
 from ..frontends.amd.compile import compile_probe
 from ..frontends.amd.metadata import amd_tool_versions, find_clang
 from ..frontends.binary.sass import disassemble
-from ..frontends.cache import tool_versions
+from ..frontends.cache import release_of, tool_versions
 from ..frontends.cuda.nvrtc import compile_program
-from ..frontends.ptx.assembler import find_ptxas, ptxas_version
+from ..frontends.ptx.assembler import find_ptxas
 from .output import print_json
 
 _PROBE = "__global__ void probe(int* out) { out[threadIdx.x] = threadIdx.x; }"
@@ -108,7 +108,7 @@ def _assembler() -> Part:
         return Part("ptxas", "broken", "", False, purpose, str(error))
     if path is None:
         return Part("ptxas", "missing", "", False, purpose, "pip install 'drywarp[ptx]'")
-    version = ptxas_version(path)
+    version = release_of(path)
     return Part("ptxas", "ok" if version else "broken", version, False, f"{purpose}: {path}")
 
 
@@ -146,7 +146,7 @@ def doctor_dict(parts: tuple[Part, ...]) -> dict[str, object]:
 
 def doctor_command(json: bool = False) -> int:
     """Check the installation; exit status 1 if a needed part is missing."""
-    from ..report.gpus import aligned
+    from ..report.tables import aligned
 
     parts = checkup()
     if json:

@@ -14,7 +14,9 @@ from .values import check_positive, pairs, parse_blocks
 
 if TYPE_CHECKING:
     from ..experiments.corpus.result import Row
-    from ..experiments.validate import RatioReport, RowResult, ValidationReport
+    from ..experiments.validate.accuracy import ValidationReport
+    from ..experiments.validate.compare import RatioReport
+    from ..experiments.validate.row import RowResult
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,8 @@ def validate_command(
         return
     if len(tables) != 1:
         raise UsageError(f"{len(tables)} tables, expected one (two with --compare)")
-    from ..experiments.validate import Settings, report_again, validate
+    from ..experiments.rows.predict import Settings
+    from ..experiments.validate import report_again, validate
 
     check_positive(time_limit, "--time-limit")
     if report:
@@ -163,7 +166,7 @@ def _compare(tables: list[str], json: bool, plot: str | None) -> None:
         raise UsageError(f"--compare: {len(tables)} files, expected two outputs of this verb")
     if plot is not None:
         raise UsageError("--plot cannot be combined with --compare")
-    from ..experiments.validate import compare_rows
+    from ..experiments.validate.compare import compare_rows
 
     report: RatioReport = compare_rows(tables[0], tables[1])
     if json:

@@ -19,6 +19,7 @@ from ..frontends.cache import tool_versions
 from ..hardware import Gpu, load_gpu
 from ..models.gpuperf_terms import BENEFITS, CHARTED
 from ..support.by_name import figures
+from ..support.text import json_of
 from .rows.predict import BENEFITS as COLUMNS
 from .rows.predict import Settings, predict_row
 from .rows.recipe import CLOCK
@@ -64,9 +65,7 @@ class Variant:
         """As in JSON."""
         chart: dict[str, Any] = {f"{name}_cycles": self.cycles[name] for name in CHARTED if self.cycles}
         return {
-            "name": self.name,
-            "time_s": self.time_s,
-            "limiter": self.limiter,
+            **json_of(self, "name time_s limiter"),
             "times_s": dict(self.times),
             "warps_per_sm": self.facts.get("warps_per_sm"),
             "registers": self.facts.get("registers"),
@@ -174,13 +173,9 @@ class Agreement:
 
     def to_dict(self) -> dict[str, Any]:
         """As in JSON."""
-        return {
-            "steps": len(self.steps),
-            "faster": self.faster,
-            "speedup": self.speedup,
-            "aimed_at_largest": dict(zip(("steps", "of"), self.aimed, strict=True)),
-            "rank_correlation": self.rank_correlation,
-        }
+        aimed = dict(zip(("steps", "of"), self.aimed, strict=True))
+        told = {"steps": len(self.steps), **json_of(self, "faster speedup"), "aimed_at_largest": aimed}
+        return {**told, "rank_correlation": self.rank_correlation}
 
 
 @dataclass(frozen=True)
@@ -242,9 +237,7 @@ class Benefits:
         """The documented JSON object (docs/json.md)."""
         return {
             **headed(**self.versions),
-            "gpu": self.gpu,
-            "gpu_title": self.gpu_title,
-            "gpu_hash": self.gpu_hash,
+            **json_of(self, "gpu gpu_title gpu_hash"),
             "l2": self.l2_state,
             "kernels": [kernel.to_dict() for kernel in self.kernels],
             "steps": [step.to_dict() for step in self.steps],

@@ -7,7 +7,9 @@ import ctypes
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
+import subprocess
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -29,6 +31,17 @@ def toolkit_folder() -> Path:
         if folder.is_dir():
             return folder
     raise ToolError("NVRTC is not installed (expected: pip install nvidia-cuda-nvrtc nvidia-cuda-nvdisasm)")
+
+
+@cache
+def release_of(tool: Path) -> str:
+    """The release that a tool of CUDA reports, such as ``13.0.88``; empty if it cannot be run."""
+    try:
+        text = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False, timeout=20).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    match = re.search(r"\bV(\d[\d.]*)", text)
+    return match[1] if match else ""
 
 
 COMPILER_VARIABLE = "DRYWARP_NVRTC"

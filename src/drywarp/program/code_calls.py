@@ -13,7 +13,7 @@ from ..execution.emulator.control import DeviceLaunch
 from ..frontends.binary import is_binary
 from ..frontends.binary.containers import load_binary_module
 from ..frontends.ptx import is_ptx, read_ptx
-from ..frontends.ptx.ptx import ptx_kernels
+from ..frontends.ptx.assembler import ptx_kernels
 from ..hardware.occupancy import clusters_at_once, occupancy
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Dim3

@@ -10,6 +10,7 @@ from typing import Any
 from ..analysis.result import Analysis, headed
 from ..execution.emulator.watch import Problem
 from ..kernel.launch.launch import Dim3
+from ..support.text import json_of
 from .asked import Outcome
 from .timeline import Span, Timeline
 
@@ -187,11 +188,7 @@ class ProgramRun:
         """Plain values under the documented keys (docs/run.md)."""
         return {
             **headed(),
-            "command": list(self.command),
-            "gpu": self.gpu,
-            "gpu_title": self.gpu_title,
-            "devices": self.devices,
-            "clock_hz": self.clock_hz,
+            **json_of(self, "command gpu gpu_title devices clock_hz"),
             "exit_status": self.status,
             "time_s": self.time_s,
             "time_low_s": self.band_s[0],
@@ -199,15 +196,10 @@ class ProgramRun:
             "busy_s": self.busy_s,
             "kernels": [
                 {
-                    "kernel": one.kernel,
-                    "launches": one.launches,
-                    "computed": one.computed,
+                    **json_of(one, "kernel launches computed"),
                     "without_prediction": one.unpredicted,
                     "time_s": one.total_s,
-                    "mean_s": one.mean_s,
-                    "share": one.share,
-                    "estimated": one.estimated,
-                    "predictions": one.predictions,
+                    **json_of(one, "mean_s share estimated predictions"),
                     "time_low_s": one.band_s[0],
                     "time_high_s": one.band_s[1],
                     "warp_instruction_low_s": one.pace_s[0] if one.pace_s else None,
@@ -216,20 +208,13 @@ class ProgramRun:
                 }
                 for one in self.kernels
             ],
-            "copies": [
-                {"kind": one.kind, "count": one.count, "bytes": one.bytes, "time_s": one.total_s} for one in self.copies
-            ],
+            "copies": [{**json_of(one, "kind count bytes"), "time_s": one.total_s} for one in self.copies],
             "critical_path": [{"name": name, "time_s": seconds} for name, seconds in self.critical],
             "launches": [
                 {
-                    "number": one.number,
-                    "count": one.count,
-                    "kernel": one.kernel,
-                    "grid": list(one.grid),
-                    "block": list(one.block),
+                    **json_of(one, "number count kernel grid block"),
                     "dynamic_shared_bytes": one.shared,
-                    "device": one.device,
-                    "stream": one.stream,
+                    **json_of(one, "device stream"),
                     "time_s": one.outcome.time_s,
                     "estimated": one.outcome.estimate is not None,
                     "computed": one.outcome.computed,
@@ -239,7 +224,7 @@ class ProgramRun:
                 }
                 for one in self.launches
             ],
-            "faults": [{"launch": one.launch, "kernel": one.kernel, "text": one.text} for one in self.faults],
+            "faults": json_of(self.faults),
             "left_out": dict(self.left_out),
             "findings": list(self.findings),
             "not_modelled": dict(self.unmodelled),

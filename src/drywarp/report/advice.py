@@ -16,7 +16,7 @@ from ..analysis.result.detail import LEAST_GAIN, Advice, Finding, WhatIfAnswer
 from ..execution.symbolic.report import AccessReport, LoopReport, StaticReport, loop_dict
 from ..models.gpuperf_terms import BenefitChart
 from ..support.text import factor_text, plain, time_text
-from .gpus import aligned
+from .tables import aligned, columns
 
 if TYPE_CHECKING:
     from ..frontends.profiles import Imported
@@ -34,9 +34,7 @@ def render_findings(analysis: Analysis, short: bool = False) -> list[RenderableT
     left = len(analysis.findings) - len(shown)
     more = f"; {left} more{' with --full' if short and left < _SHOWN else ''}" if left else ""
     parts: list[RenderableType] = [Text.assemble(("What would help", "bold"), f", each fix simulated alone{more}")]
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column()
+    table = columns(">", "", head=False)
     for finding in shown:
         said = Text.assemble((finding.rule, "bold"), f", {lines_text(finding, analysis)}: {finding.remedy}")
         if analysis.advice is not None:
@@ -64,11 +62,7 @@ def render_advice(analysis: Analysis) -> list[RenderableType]:
 
 
 def _what_ifs(advice: Advice) -> list[RenderableType]:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("gain", justify="right", no_wrap=True)
-    table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("if")
-    table.add_column("then limited by")
+    table = columns(">gain", ">time", "if", "then limited by")
     for answer in advice.what_ifs:
         table.add_row(*_row(answer))
     return [Text("What if", style="bold"), table, Text("")]
@@ -87,10 +81,7 @@ def _chart(chart: BenefitChart, clock_hz: float) -> list[RenderableType]:
     heading = Text("Potential benefits according to GPUPerf", style="bold")
     if chart.not_applicable:
         return [heading, Text(f"not applicable: {chart.not_applicable}", style="dim"), Text("")]
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column()
+    table = columns("=", ">", "", head=False)
     rows = (
         ("B_itilp", chart.b_itilp, "more parallel instructions, within a warp or across warps"),
         ("B_memlp", chart.b_memlp, "more parallel memory accesses"),
@@ -206,12 +197,7 @@ def loops_dict(kernel: str, loops: Sequence[LoopReport]) -> dict[str, Any]:
 
 
 def _loops(loops: Sequence[LoopReport], counted: bool) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("loop", "in", "at", "copies"):
-        table.add_column(name, no_wrap=True)
-    if counted:
-        table.add_column("iterations", justify="right", no_wrap=True)
-        table.add_column("", no_wrap=True)
+    table = columns("=loop", "=in", "=at", "=copies", *([">iterations", "="] if counted else []))
     for loop in loops:
         place = (
             f"{loop.file}:{loop.line}-{loop.last_line}" if loop.last_line > loop.line else f"{loop.file}:{loop.line}"
@@ -226,9 +212,7 @@ def _loops(loops: Sequence[LoopReport], counted: bool) -> Table:
 
 
 def _accesses(accesses: Sequence[AccessReport]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("line", "access", "address"):
-        table.add_column(name, no_wrap=True)
+    table = columns("=line", "=access", "=address")
     rows: dict[tuple[str, str, str], int] = {}
     for access in accesses:
         steps = " ".join(f"{value}·{name}" for name, value in access.coefficients.items()) or "constant"

@@ -11,7 +11,7 @@ from ..experiments.benefits import ALL_FOUR, Agreement, Benefits, Choice, Step, 
 from ..experiments.sweep.study import Study
 from ..models.gpuperf_terms import BENEFITS
 from ..support.text import plain, time_text
-from .gpus import aligned
+from .tables import table_text
 
 WORDS = {name: name.replace("b_", "B_") for name in BENEFITS}
 """The paper's names."""
@@ -34,7 +34,7 @@ def render_benefits(found: Benefits) -> Text:
             [plain(kernel.name), time_text(kernel.time_s), gain, _t_exec(kernel), _bound(kernel), *_shares(kernel),
              _largest(kernel), limit_words(kernel.limiter)]
         )  # fmt: skip
-    _table(text, rows)
+    text.append(table_text(rows))
     _reasons(text, found.kernels)
     if len(found.steps) > 1:
         text.append("\n" + _agreement(Agreement(found.steps)) + "\n")
@@ -63,7 +63,7 @@ def render_study(study: Study) -> Text:
             rows.append(
                 [plain(name), time_text(kernel.time_s), *gains, *_shares(kernel), _largest(kernel), upcoming[number]]
             )
-        _table(text, rows)
+        text.append(table_text(rows))
     rows = [["variant", "time", "over the baseline", *_HEADS]]
     fastest = sorted(study.variants, key=lambda variant: variant.time_s)
     shown = fastest if len(fastest) <= _MOST else [*fastest[: _MOST - 1], fastest[-1]]
@@ -72,7 +72,7 @@ def render_study(study: Study) -> Text:
         rows.append([plain(variant.name), time_text(variant.time_s), gain, *_shares(variant), _largest(variant)])
     few = len(shown) < len(fastest)
     text.append(f"\nthe fastest, and the slowest, of {len(fastest)} variants\n" if few else "\n", "dim")
-    _table(text, rows)
+    text.append(table_text(rows))
     rows = [["optimisation", "applied to", "faster", "mean speed-up", "aims at", *(f"ρ {w}" for w in WORDS.values())]]
     for name, steps in study.applied.items():
         over = Agreement(steps)
@@ -80,7 +80,7 @@ def render_study(study: Study) -> Text:
         aims = _aims(steps[0]) if steps else ""
         rows.append([plain(name), str(len(steps)), str(over.faster), f"{over.speedup:.3f}", aims, *marks])
     text.append("\n")
-    _table(text, rows)
+    text.append(table_text(rows))
     text.append("\n" + _agreement(Agreement(study.all_steps)) + "\n")
     if study.choice.variants:
         text.append(_choice(study.choice) + "\n")
@@ -90,12 +90,6 @@ def render_study(study: Study) -> Text:
         )
     _reasons(text, study.variants)
     return text
-
-
-def _table(text: Text, rows: Sequence[Sequence[str]]) -> None:
-    lines = aligned([list(row) for row in rows])
-    text.append(lines[0] + "\n", "dim")
-    text.append("\n".join(lines[1:]) + "\n")
 
 
 def _shares(kernel: Variant) -> list[str]:

@@ -10,7 +10,7 @@ from rich.text import Text
 from ..analysis.compare.result import Comparison, CountChange, GpuComparison, LineChange, Side
 from ..analysis.result import Analysis, GpuBeside, limit_words
 from ..support.text import factor_text, plain, range_text, time_text
-from .gpus import aligned
+from .tables import table_text
 
 MOST_LINES = 10
 SMALLEST_LINE = 1e-3
@@ -190,9 +190,8 @@ def _occupancy(side: Side) -> str:
 
 
 def _table(text: Text, rows: Sequence[Sequence[str]]) -> None:
-    lines = aligned([[plain(cell) for cell in cells] for cells in rows])
-    text.append("\n" + lines[0] + "\n", "dim")
-    text.append("\n".join(lines[1:]) + "\n")
+    text.append("\n")
+    text.append(table_text([[plain(cell) for cell in cells] for cells in rows]))
 
 
 def _lines(text: Text, gpu: GpuComparison, several: bool) -> None:

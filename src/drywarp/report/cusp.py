@@ -11,7 +11,7 @@ from rich.text import Text
 from ..analysis.result import headed
 from ..models.comparison import Comparison
 from ..models.cusp import NeededOccupancy
-from .gpus import aligned
+from .tables import table_text
 
 HEIGHT, WIDTH = 16, 64
 SIGNS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -122,9 +122,7 @@ def render_cusp(result: NeededOccupancy) -> Text:
     rows = [["α", "bound", *result.needed]]
     for alpha, bound, *needed in zip(result.alphas, result.bounds, *result.needed.values(), strict=True):
         rows.append([f"{alpha:.3g}", bound, *("–" if warps is None else f"{warps:.1f}" for warps in needed)])
-    lines = aligned(rows)
-    text = Text.assemble((f"{gpu.name}: {gpu.title}", "bold"), f"\n{head}\n\n", (lines[0], "dim"), "\n")
-    text.append("\n".join(lines[1:]) + "\n\n")
+    text = Text.assemble((f"{gpu.name}: {gpu.title}", "bold"), f"\n{head}\n\n", table_text(rows), "\n")
     text.append("\n".join(_chart(result)) + "\n\n")
     return text.append("\n".join(result.notes), style="dim")
 

@@ -15,9 +15,9 @@ from ..analysis.result import headed
 from ..analysis.result.detail import Events
 from ..support.text import plain
 from .figures.theme import REASON_COLOURS
-from .gpus import aligned
 from .html import asset, document
 from .html.payload import packed_events
+from .tables import aligned
 
 # Lanes: where each instruction stands, by subsystem or by warp.
 

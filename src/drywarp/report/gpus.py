@@ -1,4 +1,4 @@
-"""GPUs and abstract kernels as text and JSON."""
+"""GPUs as text and JSON: the list, one GPU with the source of every number, and several side by side."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from rich.text import Text
 from ..analysis.result import headed
 from ..hardware import Fact, Gpu
 from ..support.text import json_of
-from ..workload.abstract.check import AbstractFile
-
-# GPUs as text and JSON: the list, and one GPU with the source of every number.
+from .tables import aligned
 
 
 def gpu_list_dict(gpus: Sequence[Gpu], own: Sequence[str] = ()) -> dict[str, Any]:
@@ -146,52 +144,3 @@ def _ratio(facts: Sequence[Fact | None]) -> str:
     if not (isinstance(old, int | float) and isinstance(new, int | float)) or isinstance(old, bool) or not old:
         return ""
     return f"{new / old:.3g}"
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines with aligned columns, two spaces apart; the terminal wraps lines that are too long."""
-    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-# Abstract kernels.
-
-
-def workloads_dict(files: Sequence[AbstractFile]) -> dict[str, Any]:
-    """Name, title, source, GPU and settings of each."""
-    rows = [
-        {
-            "name": file.name,
-            **json_of(file.kernel, "title source about gpu"),
-            "settings": {name: json_of(s, "default about least most") for name, s in file.kernel.settings.items()},
-        }
-        for file in files
-    ]
-    return {**headed(), "workloads": rows}
-
-
-def render_workloads(files: Sequence[AbstractFile]) -> Text:
-    """One row each."""
-    rows = [["name", "settings", "GPU", "description"]]
-    for file in files:
-        settings = ", ".join(f"{name}={s.default:g}" for name, s in file.kernel.settings.items())
-        rows.append([file.name, settings, file.kernel.gpu or "", file.kernel.title])
-    lines = aligned(rows)
-    more = "drywarp workloads NAME describes one; drywarp models NAME runs every model on it."
-    return Text.assemble((lines[0], "dim"), "\n" + "\n".join([*lines[1:], "", more]))
-
-
-def render_workload(file: AbstractFile) -> Text:
-    """Title, source, description, and every setting with its range."""
-    kernel = file.kernel
-    text = Text.assemble((f"{file.name}: {kernel.title}", "bold"), "\n")
-    text.append(f"{kernel.source}\n", style="dim")
-    if kernel.about:
-        text.append(f"{kernel.about}\n")
-    text.append(f"Default GPU: {kernel.gpu or 'a100'}\n\n")
-    rows = [["setting", "default", "range", "meaning"]]
-    for name, setting in kernel.settings.items():
-        least, most = (("" if bound is None else f"{bound:g}") for bound in (setting.least, setting.most))
-        rows.append([f"--set {name}=", f"{setting.default:g}", f"{least}..{most}", setting.about])
-    text.append("\n".join(aligned(rows)) if kernel.settings else "It has no settings.")
-    return text

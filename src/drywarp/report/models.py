@@ -17,7 +17,7 @@ from ..models.inputs_parts import in_words
 from ..models.terms import Terms
 from ..support.text import time_text
 from .cusp import chart, sign_of
-from .gpus import aligned
+from .tables import aligned, table_text
 
 # The inputs of the models, as text.
 
@@ -147,10 +147,8 @@ def render_comparison(comparison: Comparison, with_inputs: bool = False) -> Text
     if comparison.settings:
         text.append(", ".join(f"{name} = {value:g}" for name, value in comparison.settings.items()) + "\n", "dim")
     text.append("\nWarps per cycle over occupancy in warps per SM\n", style="bold")
-    lines = aligned(_table(comparison))
     text.append(chart(comparison) + "\n\n")
-    text.append(lines[0] + "\n", style="dim")
-    text.append("\n".join(lines[1:]) + "\n")
+    text.append(table_text(_table(comparison)))
     if comparison.not_applicable:
         text.append("\nNot applicable\n", style="bold")
         rows = [[name, reason] for name, reason in comparison.not_applicable.items()]
@@ -246,9 +244,8 @@ def render_reproduction(rows: Sequence[Row]) -> Text:
         if row.note and row.status != "reproduced":
             text.append(f"    {row.note}\n", style="dim")
     text.append(f"\n{headline(rows)}\n\n")
-    every = aligned([["kind", *WORDS.values()], *_totals(rows)])
-    text.append(every[0] + "\n", style="dim").append("\n".join(every[1:]))
-    return text.append("\n(number): not printed by the paper; it follows from the paper's equation", style="dim")
+    text.append(table_text([["kind", *WORDS.values()], *_totals(rows)]))
+    return text.append("(number): not printed by the paper; it follows from the paper's equation", style="dim")
 
 
 def headline(rows: Sequence[Row]) -> str:

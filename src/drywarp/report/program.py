@@ -7,7 +7,7 @@ from collections import Counter
 from ..analysis.result import limit_words
 from ..program.result import ProgramRun
 from ..support.text import bytes_text, count_text, percent_text, plain, time_text
-from .gpus import aligned
+from .tables import aligned
 
 _MOST_CRITICAL = 5
 _VISIBLE = 0.01  # share of the time by which its two ends have to differ to be shown

@@ -14,7 +14,7 @@ from ..experiments.sweep.result import SweepResult
 from ..experiments.sweep.row import SweepRow
 from ..support.text import energy_text, percent_text, plain, time_text
 from .benefits import render_study
-from .gpus import aligned
+from .tables import aligned, table_text
 
 _REASONS = 5
 
@@ -33,10 +33,8 @@ def render_sweep(found: SweepResult, best: int = 10, prune: float | None = None)
         if not order:
             continue
         heads = [*names, "time", "vs best", "limited by", "warps per SM", "registers", "shared bytes"]
-        lines = aligned([heads, *(_cells(row, order[0], names) for row in order[:best])])
         text.append(f"\n{_where(order[0].gpu, {name: order[0].parameters[name] for name in found.problem})}\n", "bold")
-        text.append(lines[0] + "\n", "dim")
-        text.append("\n".join(lines[1:]) + "\n")
+        text.append(table_text([heads, *(_cells(row, order[0], names) for row in order[:best])]))
     if prune is not None and predicted:
         pruned = found.prune(prune)
         text.append(f"\nbest {pruned.share:.2%}, to try on hardware\n", "bold")
@@ -91,9 +89,8 @@ def render_ranking(ranking: Ranking) -> Text:
     heads = ["GPU", "time", "uncertainty", "vs best", "limited by", "warps per SM", "TDP", "energy at TDP"]
     rows = [[*heads, "a million runs"] if priced else heads]
     rows += [_row(gpu, ranking, priced) for gpu in ranking.gpus]
-    lines = aligned(rows)
-    text.append("\n" + lines[0] + "\n", "dim")
-    text.append("\n".join(lines[1:]) + "\n")
+    text.append("\n")
+    text.append(table_text(rows))
     static = [gpu.gpu for gpu in ranking.gpus if gpu.mode == "static"]
     if static and len(static) < len(ranking.gpus):
         text.append(f"\nnote: analysed statically, with more assumptions: {', '.join(static)}", "yellow")

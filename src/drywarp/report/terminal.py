@@ -26,7 +26,7 @@ from ..support.text import (
     time_text,
 )
 from .advice import render_advice, render_comparison_with, render_cycles, render_findings, render_static, render_trace
-from .gpus import aligned
+from .tables import aligned, columns
 
 if TYPE_CHECKING:
     from ..analysis.listing import ListedKernel, Listing  # which loads all readers
@@ -87,7 +87,7 @@ def render_analysis(
 
 def _in_short(analysis: Analysis) -> Table:
     occupancy = analysis.occupancy
-    table = _table()
+    table = columns(head=False)
     if analysis.throughput:
         table.add_row("Throughput", throughput_text(analysis))
     slots = round(occupancy.warps_per_sm / occupancy.fraction) if occupancy.fraction else 0
@@ -165,13 +165,9 @@ def _header(analysis: Analysis) -> str:
     return f"{analysis.kernel} ({grid})x({block}){clusters}, {analysis.source_file}, {analysis.arch}"
 
 
-def _table() -> Table:
-    return Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-
-
 def _facts(analysis: Analysis) -> Table:
     occupancy, resources, memory = analysis.occupancy, analysis.resources, analysis.memory
-    table = _table()
+    table = columns(head=False)
     limits = ", ".join(
         f"{name.replace('_', ' ')} {'unlimited' if blocks is None else blocks}"
         for name, blocks in occupancy.limits.items()
@@ -249,11 +245,8 @@ def _bar_cells(width: int, others: int) -> int:
 def _curve(analysis: Analysis, width: int) -> list[RenderableType]:
     """Warps per cycle and time over occupancy, as bars; neighbours that read the same are one row."""
     cells = _bar_cells(width, others=34)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("warps/SM", justify="right", no_wrap=True)
-    table.add_column("", width=cells, no_wrap=True)
-    table.add_column("per cycle", justify="right", no_wrap=True)
-    table.add_column("time", justify="right", no_wrap=True)
+    table = columns(">warps/SM", "=", ">per cycle", ">time")
+    table.columns[1].width = cells
     top = max((p.warps_per_cycle for p in analysis.prediction.curve), default=0.0) or 1.0
     for points in _alike(analysis.prediction.curve):
         here = any(point.occupancy_warps == analysis.occupancy.warps_per_sm for point in points)
@@ -283,11 +276,8 @@ def _utilisation(analysis: Analysis, width: int) -> list[RenderableType]:
     used = sorted(((n, s) for n, s in prediction.utilization.items() if s >= 0.0005), key=lambda item: -item[1])
     names = {name: unit_words(name) if width >= 60 else name for name, _ in used}
     cells = _bar_cells(width, others=24 + max(map(len, names.values()), default=0))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("part", no_wrap=True)
-    table.add_column("in use", justify="right", no_wrap=True)
-    table.add_column("", width=cells, no_wrap=True)
-    table.add_column("alone", justify="right", no_wrap=True)
+    table = columns("=part", ">in use", "=", ">alone")
+    table.columns[2].width = cells
     for name, share in used:
         alone = prediction.headroom.get(name)
         seconds = "" if alone is None else time_text(alone / analysis.clock_hz)
@@ -301,7 +291,7 @@ def _other_models(analysis: Analysis) -> list[RenderableType]:
     others = {name: p for name, p in analysis.predictions.items() if name != analysis.model}
     if not others:
         return []
-    table = _table()
+    table = columns(head=False)
     for name, prediction in others.items():
         ratio = factor_text(prediction.time_s / analysis.time_s) if analysis.time_s else ""
         table.add_row(name, time_text(prediction.time_s), ratio, Text(_assumes(name, limit_words(prediction.limiter))))

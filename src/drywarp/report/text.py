@@ -12,7 +12,7 @@ from ..analysis.counters import Counts, describe
 from ..analysis.result import headed
 from ..analysis.result.detail import RuleText
 from ..support.text import LONGEST, plain
-from .gpus import aligned
+from .tables import aligned
 
 if TYPE_CHECKING:
     from ..analysis.advice.rules import Meaning

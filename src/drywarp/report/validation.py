@@ -12,7 +12,7 @@ from ..experiments.validate.accuracy import WORST, ModelAccuracy, ValidationRepo
 from ..experiments.validate.compare import RatioReport
 from ..experiments.validate.groups import Coverage, Figures, average
 from ..support.text import plain, time_text
-from .gpus import aligned
+from .tables import aligned, table_text
 
 _MOST_DIMENSIONS = 6
 """Maximum number of columns whose groups are shown, starting with those that explain most of the error."""
@@ -73,9 +73,8 @@ def coverage_text(band: Coverage) -> str:
 
 
 def _append(text: Text, rows: Sequence[Sequence[str]]) -> None:
-    lines = aligned([list(row) for row in rows])
-    text.append("\n" + lines[0] + "\n", "dim")
-    text.append("\n".join(lines[1:]) + "\n")
+    text.append("\n")
+    text.append(table_text(rows))
 
 
 def _headline(report: ValidationReport) -> str:

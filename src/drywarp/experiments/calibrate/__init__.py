@@ -1,8 +1,8 @@
 """Builds a GPU file from measurements: runs micro-benchmarks in order, and fits formulas to them.
 
 `device.py` defines a device: something that runs one of our kernels and reports how long it took. `card.py` has two:
-a real GPU and drywarp's own simulation. `experiments/` choose the runs, `fits.py` has the papers' formulas; both see
-only timings and what a driver reports.
+a real GPU and drywarp's own simulation. The experiments (`EXPERIMENTS`) choose the runs, `fits.py` has the papers'
+formulas; both see only timings and what a driver reports.
 """
 
 from __future__ import annotations
@@ -17,12 +17,34 @@ from time import monotonic
 from ..._version import __version__
 from ...errors import UsageError
 from ...frontends.cache import tool_versions
+from . import caches, chains, dram, issue, load
 from .device import TEMPLATES, Device
-from .experiments import EXPERIMENTS
 from .gpu_file import gpu_file, missing_figures
 from .journal import REPEATS, Journal, Session
 from .result import Calibration, Findings
 
+Experiment = Callable[[Session, Findings], None]
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "issue": issue.measure_issue,
+    "chains": chains.measure_chains,
+    "round-trips": load.measure_round_trips,
+    "mix": load.measure_mix,
+    "barrier": issue.measure_barrier,
+    "shared": caches.measure_conflicts,
+    "tensor": chains.measure_tensor,
+    "caches": caches.measure_caches,
+    "l2": dram.measure_l2,
+    "dram": dram.measure_dram,
+    "l2-size": dram.measure_l2_size,
+    "random": dram.measure_random_access,
+    "load": load.measure_load,
+    "latencies": load.measure_latencies,
+    "sync": issue.measure_synchronisation,
+    "blocks": issue.measure_block_launch,
+    "occupancy": load.measure_occupancy,
+}
+"""In the order in which they run, by their names for `--only`; each is described in its module."""
 FIRST = "issue"
 """This experiment always runs: the others need the number of partitions and the issue limit."""
 

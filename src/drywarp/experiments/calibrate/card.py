@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -44,22 +45,10 @@ class Card:
         major, _, minor = stated.compute_capability.partition(".")
         if int(major) * 10 + int(minor) < OLDEST:
             raise ToolError(f"{stated.name} has compute capability {stated.compute_capability}: expected 7.5 or later")
-        self.attributes = Attributes(
-            name=stated.name,
-            driver=stated.driver,
-            simulated=False,
-            compute_capability=stated.compute_capability,
-            arch=stated.arch,
-            sm_count=stated.sm_count,
-            max_warps_per_sm=stated.max_warps_per_sm,
-            max_threads_per_block=stated.max_threads_per_block,
-            shared_bytes_per_block_optin=stated.shared_bytes_per_block_optin,
-            shared_bytes_per_block_default=stated.shared_bytes_per_block_default,
-            l2_bytes=stated.l2_bytes,
-            clock_mhz=stated.clock_mhz,
-            # As in the CUDA samples: two transfers per clock.
-            memory_peak_gbs=2 * stated.memory_clock_mhz * stated.memory_bus_bits / 8 / 1000,
-        )
+        # As in the CUDA samples: two transfers per clock.
+        peak_gbs = 2 * stated.memory_clock_mhz * stated.memory_bus_bits / 8 / 1000
+        alike = {f.name: getattr(stated, f.name) for f in fields(Attributes) if hasattr(stated, f.name)}
+        self.attributes = Attributes(**alike, simulated=False, memory_peak_gbs=peak_gbs)
         self._functions: dict[Program, device.CardFunction] = {}
         self._kernels: dict[Program, Kernel] = {}
         self._buffers: dict[str, tuple[int, int]] = {}

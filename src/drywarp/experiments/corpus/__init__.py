@@ -49,12 +49,8 @@ def run_corpus(
         return Task(
             path=module.path,
             gpu=machine,
-            defines=settings.defines,
+            settings=settings,
             includes=tuple(str(place) for place in (*given, *guessed)),
-            std=settings.std,
-            compiler_options=settings.compiler_options,
-            time_limit_s=settings.time_limit_s,
-            static_limit_s=settings.static_limit_s,
             launches=launches.get(module.path, ()),
             macros=guessed_macros(module.path, root) if module.path.suffix == ".cu" else {},
         )

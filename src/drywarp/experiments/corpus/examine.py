@@ -48,12 +48,8 @@ class Task:
 
     path: Path
     gpu: Gpu
-    defines: Mapping[str, str]
+    settings: Settings
     includes: tuple[str, ...]
-    std: str | None
-    compiler_options: tuple[str, ...]
-    time_limit_s: float
-    static_limit_s: float
     launches: tuple[KnownLaunch, ...] = ()
     macros: Mapping[str, str] = field(default_factory=dict)
 
@@ -106,16 +102,18 @@ def _loaded(task: Task, on_stage: Callable[[str], None]) -> tuple[Module, Mappin
     """The module and the macros it was compiled with, including its build files' macros if it needs them."""
 
     def loaded(defines: Mapping[str, str]) -> Module:
-        options = CudaOptions(defines, task.includes, task.std, compiler_options=task.compiler_options)
+        options = CudaOptions(
+            defines, task.includes, task.settings.std, compiler_options=task.settings.compiler_options
+        )
         return load_module(task.path, arch=task.gpu.arch, options=options, on_stage=on_stage)
 
     try:
-        return loaded(task.defines), task.defines
+        return loaded(task.settings.defines), task.settings.defines
     except CompileError as error:
-        macros = {name: value for name, value in task.macros.items() if name not in task.defines}
+        macros = {name: value for name, value in task.macros.items() if name not in task.settings.defines}
         if not macros:
             raise
-        both = {**macros, **task.defines}
+        both = {**macros, **task.settings.defines}
         try:
             module = loaded(both)
         except CompileError:
@@ -146,7 +144,7 @@ def _analysed(kernel: Kernel) -> KernelRow:
 def _predict(kernels: Sequence[Kernel], task: Task, rows: list[KernelRow]) -> tuple[str, str]:
     """Put static predictions into the rows. Returns the first error, and what was left out for lack of time."""
     stopped, done = "", 0
-    with suppress(OutOfTimeError), time_box(task.static_limit_s):
+    with suppress(OutOfTimeError), time_box(task.settings.static_limit_s):
         for number, kernel in enumerate(kernels):
             try:
                 answer = answer_code(kernel, gpu=task.gpu, options=_ONE_POINT)
@@ -157,7 +155,9 @@ def _predict(kernels: Sequence[Kernel], task: Task, rows: list[KernelRow]) -> tu
     left = len(kernels) - done
     return (
         stopped,
-        f"no static time for {left} of {len(kernels)} kernels within {task.static_limit_s:g} s" if left else "",
+        f"no static time for {left} of {len(kernels)} kernels within {task.settings.static_limit_s:g} s"
+        if left
+        else "",
     )
 
 
@@ -169,8 +169,8 @@ def _emulate(task: Task, macros: Mapping[str, str], launches: list[KnownLaunch],
             gpu=task.gpu,
             defines={**macros, **launch.defines},
             includes=task.includes,
-            std=task.std,
-            compiler_options=task.compiler_options,
+            std=task.settings.std,
+            compiler_options=task.settings.compiler_options,
             findings=False,
             **launch.arguments(),
         )

@@ -118,9 +118,7 @@ class CorpusReport:
         """The documented JSON object."""
         return {
             **headed(**tool_versions()),
-            "folder": self.folder,
-            "gpu": self.gpu,
-            "gpu_hash": self.gpu_hash,
+            **json_of(self, "folder gpu gpu_hash"),
             "totals": json_of(self.totals),
             "wall_s": self.seconds,
             "rows": [row.to_dict() for row in self.rows],

@@ -14,9 +14,8 @@ from ..._version import __version__
 from ...errors import DrywarpError, InputFileError, UsageError
 from ..device import DeviceError
 from .configuration import Configuration, Occupied, SuiteKernel, configurations, occupancies, read_suite
-from .on_card import CardRunner, Counters, find_ncu
 from .row import FAILED, OK, WRONG, MeasuredFile, MeasuredLaunch
-from .simulated import Prepared, Runner, SimulatedRunner, Timing
+from .simulated import Prepared, Runner, Timing
 
 POINTS, SAMPLES = 8, 15
 L2 = "warm"
@@ -214,18 +213,3 @@ def _with(row: MeasuredLaunch, timing: Timing, tolerance: float) -> MeasuredLaun
         temperature_c=timing.clocks.temperature_c,
         power_w=timing.clocks.power_w,
     )
-
-
-__all__ = [
-    "FAILED",
-    "OK",
-    "WRONG",
-    "CardRunner",
-    "Counters",
-    "Measured",
-    "MeasuredLaunch",
-    "Runner",
-    "SimulatedRunner",
-    "find_ncu",
-    "measure",
-]

@@ -24,8 +24,7 @@ from ..rows.predict import SPENT, Answer, Settings
 from ..rows.recipe import as_source, launch_of
 from ..rows.row_file import RowFile, check_suffix, text_of
 from ..rows.worker import GPU, Task, answer, spread
-from .prune import Kept, Pruned
-from .result import SweepResult, check_target, write_rows
+from .result import SweepResult
 from .row import FAILED, TUNERS, Configuration, SweepRow, configurations, form_of, single
 from .space import Cell, Optimisation, Space, checked, optimisations_of, read_space
 
@@ -303,19 +302,3 @@ def _gpus(given: str | Sequence[str | Path | Gpu]) -> dict[str, Gpu]:
     if len(found) < len(machines) or not found:
         raise UsageError("gpus: expected names of GPUs, each once")
     return found
-
-
-__all__ = [
-    "Kept",
-    "Pruned",
-    "Space",
-    "SweepResult",
-    "SweepRow",
-    "check_export",
-    "check_target",
-    "count_of",
-    "figure_names",
-    "read_space",
-    "sweep",
-    "write_rows",
-]

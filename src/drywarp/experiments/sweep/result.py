@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ..._version import __version__
-from ...errors import ToolError, UsageError
+from ...errors import UsageError
 from ...frontends.cache import tool_versions
-from ...support.by_name import figures
+from ...support.by_name import figures, frame_of
 from ...support.folders import write_file
 from ..rows.row_file import RowFile, check_suffix
 from .prune import Pruned, prune, ranked
@@ -129,12 +129,8 @@ class SweepResult:
         return [dict(form.cells(row)) for row in (self.rows if rows is None else rows)]
 
     def to_pandas(self) -> Any:
-        """All rows as a pandas data frame. Raises ToolError if pandas is not installed."""
-        try:
-            import pandas
-        except ImportError:
-            raise ToolError("to_pandas() needs pandas: pip install 'drywarp[pandas]'") from None
-        return pandas.DataFrame(self.cells(), columns=list(self.columns()))
+        """All rows as a pandas data frame. Raises UsageError if pandas is not installed."""
+        return frame_of(self.cells())
 
     def to_dict(self, prune_share: float | None = None, best: int | None = None) -> dict[str, Any]:
         """The documented JSON object (docs/json.md): all rows, the best ones, or those kept by pruning.

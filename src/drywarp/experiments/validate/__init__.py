@@ -19,8 +19,8 @@ from ..rows.predict import Answer, Settings, every_model
 from ..rows.recipe import Recipe, as_source, as_value, launch_of
 from ..rows.row_file import RowFile, check_suffix
 from ..rows.worker import Task, command_of, spread
-from .accuracy import ModelAccuracy, ValidationReport, report_of
-from .compare import RatioReport, RowStore, check, compare_rows, read_rows
+from .accuracy import ValidationReport, report_of
+from .compare import RowStore, check, read_rows
 from .read import read_table
 from .read_csv import MeasuredRow, Table, as_described, described_launches, is_described
 from .row import FAILED, RowResult
@@ -307,15 +307,3 @@ def chosen_models(models: Sequence[str] | None) -> tuple[str, ...]:
     for name in models or ():
         get_model(name)
     return tuple(dict.fromkeys(models)) if models else every_model()
-
-
-__all__ = [
-    "ModelAccuracy",
-    "RatioReport",
-    "RowResult",
-    "Settings",
-    "ValidationReport",
-    "compare_rows",
-    "report_again",
-    "validate",
-]

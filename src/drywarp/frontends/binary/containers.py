@@ -13,7 +13,7 @@ from ...kernel.kernel import Kernel
 from ...kernel.launch.layout import Layouts
 from ..loaded import chosen, cubin_kernels
 from ..ptx import is_ptx, read_ptx
-from ..ptx.ptx import ptx_kernels
+from ..ptx.assembler import ptx_kernels
 from . import MAGIC, MAGIC_BYTES, is_binary, is_kept
 from .elf import CUDA_MACHINE, parse_elf, sections_of
 from .kept import read_kept

@@ -19,7 +19,7 @@ from ..cuda.source import KernelDeclaration, blank_comments, decode, find_kernel
 from ..load import read_input
 from ..loaded import LaunchComment, launch_comment
 from ..ptx import is_ptx, read_ptx
-from ..ptx.ptx import ptx_kernels
+from ..ptx.assembler import ptx_kernels
 from . import is_binary
 from .containers import load_binary_module
 from .cubin import kernels_of

@@ -7,7 +7,6 @@ same version.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import re
 import shutil
@@ -20,7 +19,7 @@ from pathlib import Path
 from ...errors import CompileError, ToolError
 from ..binary.signatures import demangled, without_parameters
 from ..binary.signatures import plain_name as symbol_name
-from ..cache import library_folders
+from ..cache import library_folders, release_of
 from .headers import DEVICE_LIBRARIES, RELOCATABLE, header_folder
 from .nvrtc import Compiled, Translation, first_error
 from .source import includes, split_top
@@ -109,17 +108,6 @@ def _places() -> Iterator[Path]:
     yield Path("/usr/local/cuda/bin/nvcc")
 
 
-@functools.cache
-def nvcc_version(tool: Path) -> str:
-    """The release that an nvcc reports, such as ``13.0.88``; empty if it cannot be run."""
-    try:
-        text = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False, timeout=20).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    match = re.search(r"\bV(\d[\d.]*)", text)
-    return match[1] if match else ""
-
-
 def nvcc_state(tool: Path) -> str:
     """Identifies an nvcc installation without running it."""
     state = tool.resolve().stat()
@@ -133,7 +121,7 @@ def compile_with_nvcc(
 
     Raises CompileError with nvcc's first error, ToolError if it cannot be run or takes longer than `seconds`.
     """
-    name = f"nvcc {nvcc_version(tool)}".strip()
+    name = f"nvcc {release_of(tool)}".strip()
     with tempfile.TemporaryDirectory() as folder:
         source, made = Path(folder) / "source.cu", Path(folder) / "source.cubin"
         # The #line directive maps line numbers to the user's file; -I with its folder resolves its includes.

@@ -28,7 +28,7 @@ def read_machine_code(source: Source, arch: str, entry: str | None, options: Cud
     """Read the kernel from the container; `options` do not apply."""
     from ..binary.containers import debug_layouts, load_binary
     from ..binary.kept import launch_in, read_kept
-    from ..ptx.ptx import ptx_tools
+    from ..ptx.assembler import ptx_tools
 
     assert isinstance(source.given, Path)
     options.refuse(source.origin, "machine code, which is not compiled")
@@ -43,7 +43,7 @@ def read_machine_code(source: Source, arch: str, entry: str | None, options: Cud
 
 def assemble(source: Source, arch: str, entry: str | None, options: CudaOptions) -> Loaded:
     """Assemble the text; of `options`, the assembler's apply."""
-    from ..ptx.ptx import load_ptx, ptx_tools
+    from ..ptx.assembler import load_ptx, ptx_tools
 
     kernel = load_ptx(source.text, arch=arch, origin=source.origin, entry=entry, options=options)
     return Loaded(kernel, source.comment, source.inline, ptx_tools())

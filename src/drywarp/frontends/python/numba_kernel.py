@@ -21,7 +21,7 @@ from ...support.by_name import version_of
 from ..cuda import CudaOptions
 from ..loaded import Specialised
 from ..ptx import read_ptx
-from ..ptx.ptx import ptx_kernels, ptx_tools
+from ..ptx.assembler import ptx_kernels, ptx_tools
 from .embedded import literal, plain
 from .isolation import UnknownValue, diverted, loaded, require
 

@@ -14,13 +14,14 @@ from ...errors import UsageError
 from .theme import THEMES, Bar
 
 if TYPE_CHECKING:
-    from .bar_charts import bars, overlap, stalls, utilization
+    from .bar_charts import overlap, stalls, utilization
     from .benefit_charts import bars_of_kernels, benefits_of_kernels, study
     from .canvas import Drawing
     from .execution_profile import abstract_profile, lines, papers_figure, profile
     from .occupancy_curve import models, mwp_cwp, occupancy, wfg
     from .roofline_chart import instruction_roofline, roofline
     from .scatter_charts import benefits, predicted_over_measured
+    from .time_bars import bars
 
 OF_ANSWERS = {
     "occupancy": "every model's occupancy curve, with the launch marked",
@@ -43,16 +44,14 @@ NEEDS_DETAIL = ("occupancy", "roofline", "instruction_roofline", "benefits")
 NEEDS_EVENTS = ("overlap", "profile")
 """Figures that need recorded issue events."""
 _HOMES = {
-    "occupancy": "occupancy_curve", "models": "occupancy_curve", "roofline": "roofline_chart",
-    "instruction_roofline": "roofline_chart", "benefits": "scatter_charts", "stalls": "bar_charts",
-    "utilization": "bar_charts", "overlap": "bar_charts", "profile": "execution_profile", "bars": "bar_charts",
-    "predicted_over_measured": "scatter_charts", "lines": "execution_profile",
-    "abstract_profile": "execution_profile",
-    "papers_figure": "execution_profile",
-    "benefits_of_kernels": "benefit_charts", "bars_of_kernels": "benefit_charts",
-    "study": "benefit_charts",
-    "mwp_cwp": "occupancy_curve", "wfg": "occupancy_curve",
-}  # fmt: skip
+    "bar_charts": ("overlap", "stalls", "utilization"),
+    "benefit_charts": ("bars_of_kernels", "benefits_of_kernels", "study"),
+    "execution_profile": ("abstract_profile", "lines", "papers_figure", "profile"),
+    "occupancy_curve": ("models", "mwp_cwp", "occupancy", "wfg"),
+    "roofline_chart": ("instruction_roofline", "roofline"),
+    "scatter_charts": ("benefits", "predicted_over_measured"),
+    "time_bars": ("bars",),
+}
 FORMATS = (".svg", ".png")
 
 
@@ -96,42 +95,16 @@ def write(drawn: Drawing, path: Path, option: str) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    home = next((module for module, drawn in _HOMES.items() if name in drawn), None)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     check_installed()
-    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    return getattr(import_module(f".{home}", __name__), name)
 
 
 __all__ = [
-    "FORMATS",
-    "NEEDS_DETAIL",
-    "NEEDS_EVENTS",
-    "OF_ANSWERS",
-    "OF_COMPARISONS",
-    "THEMES",
-    "Bar",
-    "abstract_profile",
-    "bars",
-    "bars_of_kernels",
-    "benefits",
-    "benefits_of_kernels",
-    "check_installed",
-    "check_name",
-    "check_place",
-    "figure",
-    "instruction_roofline",
-    "lines",
-    "models",
-    "mwp_cwp",
-    "occupancy",
-    "overlap",
-    "papers_figure",
-    "predicted_over_measured",
-    "profile",
-    "roofline",
-    "stalls",
-    "study",
-    "utilization",
-    "wfg",
-    "write",
-]
+    "FORMATS", "NEEDS_DETAIL", "NEEDS_EVENTS", "OF_ANSWERS", "OF_COMPARISONS", "THEMES", "Bar", "abstract_profile",
+    "bars", "bars_of_kernels", "benefits", "benefits_of_kernels", "check_installed", "check_name", "check_place",
+    "figure", "instruction_roofline", "lines", "models", "mwp_cwp", "occupancy", "overlap", "papers_figure",
+    "predicted_over_measured", "profile", "roofline", "stalls", "study", "utilization", "wfg", "write",
+]  # fmt: skip

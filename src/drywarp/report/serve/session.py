@@ -20,9 +20,8 @@ from ...pipeline.extrapolate import instructions
 from ...support.text import json_of
 from ...workload.cost import CostedWorkload
 from ..html.payload import opcode_of, packed_events
-from .asked import MOST_EVENTS, Analyse, Resimulate, ServeLimits
+from .asked import MOST_EVENTS, Analyse, Resimulate, ServeLimits, check_source, read_launch
 from .change import SmallLaunch, lambdas, latencies, offered_gpus, scaled
-from .untrusted import check_source, read_launch
 
 MODELS = ("pipeline",)
 

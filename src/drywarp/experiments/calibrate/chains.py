@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..device import Program
-from ..fits import BoatHull, fit_boat_hull
-from ..journal import SHORT, Session, waits_for_result
-from ..result import Curve, Estimate, Findings
+from .device import Program
+from .fits import BoatHull, fit_boat_hull
+from .journal import SHORT, Session, waits_for_result
 from .load import occupancies
+from .result import Curve, Estimate, Findings
 
 # The chains of `kernels/chain.cu`: the instruction class that each measures, and its required machine code.
 

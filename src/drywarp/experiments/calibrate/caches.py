@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import gcd
 
-from ..device import Value, Zeros
-from ..fits import fit_boat_hull, fit_line
-from ..journal import Session
-from ..result import Curve, Estimate, Findings
 from .chains import curve_of
+from .device import Value, Zeros
+from .fits import fit_boat_hull, fit_line
+from .journal import Session
 from .load import occupancies
+from .result import Curve, Estimate, Findings
 
 APART = 1024
 CHAINS, CHAINS_IN_L1 = 16, 4

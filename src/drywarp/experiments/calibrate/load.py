@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean, quantiles
 
-from ..device import LATENCIES, Program, Run, Value, Zeros
-from ..fits import best_model, fit_contention, in_flight, limit_of, two_with_issue_limit
-from ..journal import Session, cycles_between_loads
-from ..result import Curve, Estimate, Findings
+from .device import LATENCIES, Program, Run, Value, Zeros
+from .fits import best_model, fit_contention, in_flight, limit_of, two_with_issue_limit
+from .journal import Session, cycles_between_loads
+from .result import Curve, Estimate, Findings
 
 STEPS = (16, 48)
 WARPS = (1, 2, 4, 8, 16, 24, 32)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..device import Program, Run, Value, Zeros
-from ..fits import distinct, fit_capacity, plateaus, two_kinds
-from ..journal import Session, cycles_between_loads
-from ..result import Curve, Estimate, Findings
+from .device import Program, Run, Value, Zeros
+from .fits import distinct, fit_capacity, plateaus, two_kinds
+from .journal import Session, cycles_between_loads
+from .result import Curve, Estimate, Findings
 
 # The L2: Λ of a hit over footprints, and its bandwidth to all SMs and to one SM.
 

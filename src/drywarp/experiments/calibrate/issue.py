@@ -6,10 +6,10 @@ every partition has one. Several kinds of instructions on several pipes demand m
 
 from __future__ import annotations
 
-from ..device import Program, Run, Value, Zeros
-from ..fits import fit_line
-from ..journal import Session, cycles_between_loads, loop_of
-from ..result import Curve, Estimate, Findings
+from .device import Program, Run, Value, Zeros
+from .fits import fit_line
+from .journal import Session, cycles_between_loads, loop_of
+from .result import Curve, Estimate, Findings
 
 ARGUMENTS: dict[str, Value] = {"every": 1, "a": 3, "b": 5, "out": None}
 FFMA = {"FFMA": 1}
