@@ -1,86 +1,24 @@
-"""A configuration's launch. Arrays are stored once in files instead of being sent with every configuration."""
+"""How Kernel Tuner would compile and launch a configuration of a tuning space.
+
+Block sizes come from the parameters with those names (default: 256 threads); the grid is the problem size divided by
+its divisors, rounded up; parameters, block and grid sizes and ``kernel_tuner`` become macros, unless `defines` is
+given. (Kernel Tuner's documentation, "tune_kernel" and "Design of the tunable kernel".)
+"""
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ....errors import UsageError
 from ....frontends.cuda import known_options
 from ....frontends.cuda.compile import read_source
 from ....frontends.load import read_input
-from .restrictions import filled, given, whole
+from .restrictions import value_of
 from .space import TuningSpace, is_file
-
-_SMALL_BYTES = 4096
-"""Arrays up to this size are sent directly."""
-
-
-def by_place(arguments: Sequence[Any], folder: Path) -> dict[str, Any]:
-    """Arguments under ``arg0``, ``arg1``, …; large arrays are stored in `folder`."""
-    return {f"arg{place}": lasting(value, folder, f"arg{place}") for place, value in enumerate(arguments)}
-
-
-def lasting(value: Any, folder: Path, name: str) -> Any:
-    """A value that is cheap to pass on: an array of only zeros or ones becomes its extents, another one a file."""
-    if value is None or isinstance(value, str | bytes | int | float | np.generic):
-        return value
-    if hasattr(value, "select_for_configuration"):
-        return value
-    array = _array(value, name)
-    if array.ndim == 0:
-        return array[()]
-    extents = ",".join(map(str, array.shape))
-    kind = {"f": "f", "i": "i", "u": "u"}.get(array.dtype.kind)
-    if array.size == 0:
-        raise UsageError(f"argument {name}: an empty array, expected at least one element")
-    if kind and array.size and array.flat[0] in (0, 1) and not (array != array.flat[0]).any():
-        filling = "" if array.flat[0] == 0 else ":ones"
-        return f"{kind}{8 * array.itemsize}[{extents}]{filling}"
-    if array.nbytes <= _SMALL_BYTES:
-        return array
-    content = repr((array.dtype.str, array.shape)).encode() + array.tobytes()
-    file = folder / f"{name}-{hashlib.sha256(content).hexdigest()[:16]}.npy"
-    np.save(file, array, allow_pickle=False)
-    return f"@{file}"
-
-
-def constants(held: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Contents of constant memory, treated like arguments."""
-    return {name: lasting(value, folder, f"constant-{name}") for name, value in held.items()}
-
-
-def _array(value: Any, name: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """The data of an array, also from a GPU; complex numbers as pairs, structures as bytes."""
-    for away in ("detach", "cpu", "get"):
-        if hasattr(value, away) and not isinstance(value, Mapping):
-            value = getattr(value, away)()
-    try:
-        array = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
-    except Exception as error:
-        raise UsageError(f"argument {name}: {type(value).__name__} cannot be read as an array: {error}") from None
-    if array.dtype.kind == "c":
-        return array.view(f"f{array.itemsize // 2}")
-    if array.dtype.kind == "V" and array.ndim:
-        return array.view(np.uint8)
-    if array.dtype.kind == "b":
-        return array.view(np.uint8)
-    if array.dtype.kind not in "fiu":
-        raise UsageError(f"argument {name}: {type(value).__name__} of {array.dtype}, expected numbers")
-    return array
-
-
-# How Kernel Tuner would compile and launch a configuration of a tuning space.
-#
-# Block sizes come from the parameters with those names (default: 256 threads); the grid is the problem size divided by
-# its divisors, rounded up; parameters, block and grid sizes and ``kernel_tuner`` become macros, unless `defines` is
-# given. (Kernel Tuner's documentation, "tune_kernel" and "Design of the tunable kernel".)
 
 USUAL_BLOCK = (256, 1, 1)
 OURS = "drywarp_value_of_"
@@ -204,3 +142,31 @@ def _chosen(value: Any, parameters: Mapping[str, Any]) -> Any:
     """The value of Kernel Tuner's `Tunable` argument in this configuration; any other argument unchanged."""
     choose = getattr(value, "select_for_configuration", None)
     return choose(dict(parameters)) if callable(choose) else value
+
+
+def whole(value: Any, parameters: Mapping[str, Any], what: str) -> int:
+    """An integer, given directly, as an expression, or as a function of the configuration."""
+    found = given(value, parameters, what)
+    try:
+        return int(found)
+    except (TypeError, ValueError):
+        raise UsageError(f"{what}: got {found!r}, expected a whole number") from None
+
+
+def given(value: Any, parameters: Mapping[str, Any], what: str) -> Any:
+    """The value of an expression or a function of the configuration; anything else unchanged."""
+    if isinstance(value, str):
+        return value_of(value, parameters, what)
+    if not callable(value):
+        return value
+    try:
+        return value(dict(parameters))
+    except ZeroDivisionError:
+        raise
+    except Exception as error:
+        raise UsageError(f"{what}: the function failed: {type(error).__name__}: {error}") from None
+
+
+def filled(text: str, parameters: Mapping[str, Any]) -> str:
+    """A text with the parameters' names replaced by their values: ``gemm<BM, BN>``."""
+    return re.sub(r"\w+", lambda word: str(parameters.get(word[0], word[0])), text)

@@ -23,7 +23,8 @@ from ...rows.recipe import CLOCK
 from ...rows.row_file import RowFile
 from ...rows.worker import Task
 from ...sweep.row import FAILED, SweepRow, form_of
-from .launch import by_place, constants, launch_of
+from .arguments import by_place, constants
+from .launch import launch_of
 from .predictions import Key, Predictions, key_text
 from .space import TuningSpace
 

@@ -1,0 +1,69 @@
+"""Arguments that are cheap to pass on: arrays are stored once in files instead of being sent each time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....errors import UsageError
+
+_SMALL_BYTES = 4096
+"""Arrays up to this size are sent directly."""
+
+
+def by_place(arguments: Sequence[Any], folder: Path) -> dict[str, Any]:
+    """Arguments under ``arg0``, ``arg1``, …; large arrays are stored in `folder`."""
+    return {f"arg{place}": lasting(value, folder, f"arg{place}") for place, value in enumerate(arguments)}
+
+
+def lasting(value: Any, folder: Path, name: str) -> Any:
+    """A value that is cheap to pass on: an array of only zeros or ones becomes its extents, another one a file."""
+    if value is None or isinstance(value, str | bytes | int | float | np.generic):
+        return value
+    if hasattr(value, "select_for_configuration"):
+        return value
+    array = _array(value, name)
+    if array.ndim == 0:
+        return array[()]
+    extents = ",".join(map(str, array.shape))
+    kind = {"f": "f", "i": "i", "u": "u"}.get(array.dtype.kind)
+    if array.size == 0:
+        raise UsageError(f"argument {name}: an empty array, expected at least one element")
+    if kind and array.size and array.flat[0] in (0, 1) and not (array != array.flat[0]).any():
+        filling = "" if array.flat[0] == 0 else ":ones"
+        return f"{kind}{8 * array.itemsize}[{extents}]{filling}"
+    if array.nbytes <= _SMALL_BYTES:
+        return array
+    content = repr((array.dtype.str, array.shape)).encode() + array.tobytes()
+    file = folder / f"{name}-{hashlib.sha256(content).hexdigest()[:16]}.npy"
+    np.save(file, array, allow_pickle=False)
+    return f"@{file}"
+
+
+def constants(held: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Contents of constant memory, treated like arguments."""
+    return {name: lasting(value, folder, f"constant-{name}") for name, value in held.items()}
+
+
+def _array(value: Any, name: str) -> np.ndarray[Any, np.dtype[Any]]:
+    """The data of an array, also from a GPU; complex numbers as pairs, structures as bytes."""
+    for away in ("detach", "cpu", "get"):
+        if hasattr(value, away) and not isinstance(value, Mapping):
+            value = getattr(value, away)()
+    try:
+        array = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
+    except Exception as error:
+        raise UsageError(f"argument {name}: {type(value).__name__} cannot be read as an array: {error}") from None
+    if array.dtype.kind == "c":
+        return array.view(f"f{array.itemsize // 2}")
+    if array.dtype.kind == "V" and array.ndim:
+        return array.view(np.uint8)
+    if array.dtype.kind == "b":
+        return array.view(np.uint8)
+    if array.dtype.kind not in "fiu":
+        raise UsageError(f"argument {name}: {type(value).__name__} of {array.dtype}, expected numbers")
+    return array
