@@ -17,8 +17,8 @@ from ....errors import UsageError
 from ....frontends.cuda import known_options
 from ....frontends.cuda.compile import read_source
 from ....frontends.load import read_input
-from .restrictions import value_of
 from .space import TuningSpace, is_file
+from .values import chosen, filled, given, whole
 
 USUAL_BLOCK = (256, 1, 1)
 OURS = "drywarp_value_of_"
@@ -56,7 +56,7 @@ def _launch(space: TuningSpace, parameters: Mapping[str, Any], arguments: Mappin
         "entry": filled(space.kernel_name, parameters),
         "grid": grid,
         "block": block,
-        "args": {name: _chosen(value, parameters) for name, value in arguments.items()},
+        "args": {name: chosen(value, parameters) for name, value in arguments.items()},
         "constants": dict(space.cmem_args),
         "shared": None if shared is None else whole(shared, parameters, "smem_args['size']"),
         "defines": {**(flags.defines or {}), **{OURS + name: value for name, value in macros.items()}},
@@ -69,7 +69,7 @@ def _launch(space: TuningSpace, parameters: Mapping[str, Any], arguments: Mappin
 
 def grid_of(space: TuningSpace, parameters: Mapping[str, Any]) -> tuple[int, ...]:
     """Blocks in three dimensions: the problem size divided by the divisors, rounded up."""
-    size = given(space.problem_size, parameters, "problem_size") if callable(space.problem_size) else space.problem_size
+    size = given(space.problem_size, parameters, "problem_size")
     parts = list(size) if isinstance(size, Iterable) and not isinstance(size, str) else [size]
     extents = [whole(part, parameters, "problem_size") for part in [*parts, 1, 1, 1][:3]]
     return tuple(
@@ -136,37 +136,3 @@ def _written(text: str, macros: Mapping[str, str], origin: str) -> str:
         else:
             lines.append(f"constexpr int {name} = {OURS}{name};")
     return "\n".join([*lines, f'#line 1 "{origin}"' if origin else "#line 1", text])
-
-
-def _chosen(value: Any, parameters: Mapping[str, Any]) -> Any:
-    """The value of Kernel Tuner's `Tunable` argument in this configuration; any other argument unchanged."""
-    choose = getattr(value, "select_for_configuration", None)
-    return choose(dict(parameters)) if callable(choose) else value
-
-
-def whole(value: Any, parameters: Mapping[str, Any], what: str) -> int:
-    """An integer, given directly, as an expression, or as a function of the configuration."""
-    found = given(value, parameters, what)
-    try:
-        return int(found)
-    except (TypeError, ValueError):
-        raise UsageError(f"{what}: got {found!r}, expected a whole number") from None
-
-
-def given(value: Any, parameters: Mapping[str, Any], what: str) -> Any:
-    """The value of an expression or a function of the configuration; anything else unchanged."""
-    if isinstance(value, str):
-        return value_of(value, parameters, what)
-    if not callable(value):
-        return value
-    try:
-        return value(dict(parameters))
-    except ZeroDivisionError:
-        raise
-    except Exception as error:
-        raise UsageError(f"{what}: the function failed: {type(error).__name__}: {error}") from None
-
-
-def filled(text: str, parameters: Mapping[str, Any]) -> str:
-    """A text with the parameters' names replaced by their values: ``gemm<BM, BN>``."""
-    return re.sub(r"\w+", lambda word: str(parameters.get(word[0], word[0])), text)

@@ -23,10 +23,10 @@ from ...rows.recipe import CLOCK
 from ...rows.row_file import RowFile
 from ...rows.worker import Task
 from ...sweep.row import FAILED, SweepRow, form_of
-from .arguments import by_place, constants
 from .launch import launch_of
 from .predictions import Key, Predictions, key_text
 from .space import TuningSpace
+from .values import by_place, constants
 
 # Predictions stored in a file while a space is predicted, in the format of a sweep's rows: interrupted runs resume.
 

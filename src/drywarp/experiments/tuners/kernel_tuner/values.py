@@ -1,8 +1,9 @@
-"""Arguments that are cheap to pass on: arrays are stored once in files instead of being sent each time."""
+"""Values that depend on the configuration, and arguments that are cheap to pass on: large arrays become files."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import UsageError
+from .restrictions import value_of
 
 _SMALL_BYTES = 4096
 """Arrays up to this size are sent directly."""
@@ -67,3 +69,40 @@ def _array(value: Any, name: str) -> np.ndarray[Any, np.dtype[Any]]:
     if array.dtype.kind not in "fiu":
         raise UsageError(f"argument {name}: {type(value).__name__} of {array.dtype}, expected numbers")
     return array
+
+
+# Values that a configuration decides.
+
+
+def whole(value: Any, parameters: Mapping[str, Any], what: str) -> int:
+    """An integer, given directly, as an expression, or as a function of the configuration."""
+    found = given(value, parameters, what)
+    try:
+        return int(found)
+    except (TypeError, ValueError):
+        raise UsageError(f"{what}: got {found!r}, expected a whole number") from None
+
+
+def given(value: Any, parameters: Mapping[str, Any], what: str) -> Any:
+    """The value of an expression or a function of the configuration; anything else unchanged."""
+    if isinstance(value, str):
+        return value_of(value, parameters, what)
+    if not callable(value):
+        return value
+    try:
+        return value(dict(parameters))
+    except ZeroDivisionError:
+        raise
+    except Exception as error:
+        raise UsageError(f"{what}: the function failed: {type(error).__name__}: {error}") from None
+
+
+def filled(text: str, parameters: Mapping[str, Any]) -> str:
+    """A text with the parameters' names replaced by their values: ``gemm<BM, BN>``."""
+    return re.sub(r"\w+", lambda word: str(parameters.get(word[0], word[0])), text)
+
+
+def chosen(value: Any, parameters: Mapping[str, Any]) -> Any:
+    """The value of Kernel Tuner's `Tunable` argument in this configuration; any other argument unchanged."""
+    choose = getattr(value, "select_for_configuration", None)
+    return choose(dict(parameters)) if callable(choose) else value
