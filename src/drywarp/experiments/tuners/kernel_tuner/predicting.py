@@ -17,8 +17,8 @@ from ...._version import __version__
 from ....errors import DrywarpError, InputFileError, UsageError
 from ....frontends.cache import tool_versions
 from ....hardware import Gpu, load_gpu
+from ...rows import SPENT, Answer, Settings, values_hash
 from ...rows.pool import run_rows
-from ...rows.predict import SPENT, Answer, Settings, values_hash
 from ...rows.recipe import CLOCK
 from ...rows.row_file import RowFile
 from ...rows.worker import Task
