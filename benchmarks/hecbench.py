@@ -40,7 +40,7 @@ from drywarp.analysis.stages import answer_prepared
 from drywarp.analysis.uncertainty.uncertainty import uncertainty
 from drywarp.analysis.uncertainty.variants import ATOMICS, SCATTERED
 from drywarp.errors import InputFileError, UsageError
-from drywarp.experiments.rows.predict import predictions_of
+from drywarp.experiments.rows import predictions_of
 from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.load import load_kernel
 from drywarp.kernel.profile import Profile

@@ -56,7 +56,8 @@ def main() -> None:
     standard, sys.stdout = sys.stdout, open(os.devnull, "w")  # noqa: SIM115
     rows = collected([*sys.argv[2:], "--rows", sys.argv[1]])
     sys.stdout = standard
-    from drywarp.experiments.rows import predict, worker
+    from drywarp.experiments import rows as predicting
+    from drywarp.experiments.rows import worker
 
     worst = [0.0] * len(BUDGETS)
     ticks: list[list[float]] = [[] for _ in (0, *BUDGETS)]
@@ -75,7 +76,7 @@ def main() -> None:
         ticks[0].append(all_of_it)
         return {}, {}
 
-    predict.predictions_of = instead
+    predicting.predictions_of = instead
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DRYWARP_CACHE_DIR"] = folder
         for _, task, launch in rows:

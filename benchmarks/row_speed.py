@@ -35,8 +35,8 @@ STAGES = (
     ("workload", "drywarp.analysis.prepare", "build_workload"),
     ("memory", "drywarp.analysis.prepare", "analyse_memory"),
     ("costs", "drywarp.analysis.prepare", "cost_workload"),
-    ("models", "drywarp.experiments.rows.predict", "predictions_of"),
-    ("band", "drywarp.experiments.rows.predict", "band_of"),
+    ("models", "drywarp.experiments.rows", "predictions_of"),
+    ("band", "drywarp.experiments.rows", "band_of"),
     ("whole row", "", ""),
 )
 """Stages: how they are called, and the function, where it is called from."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drywarp.analysis.missing import placeholders
+from drywarp.analysis.placeholders import placeholders
 from drywarp.analysis.settle import stated_launch
 from drywarp.errors import UsageError
 from drywarp.frontends.cuda.compile import compile_cuda

@@ -271,7 +271,7 @@ def broken_disassembler(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ToolError("nvdisasm cannot be run")
 
-    monkeypatch.setattr("drywarp.cli.upkeep.disassemble", fail)
+    monkeypatch.setattr("drywarp.cli.doctor.disassemble", fail)
 
 
 @pytest.mark.usefixtures("broken_disassembler")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from drywarp.cli import upkeep as doctor
+from drywarp.cli import doctor
 from drywarp.errors import CompileError, ToolError
 from drywarp.frontends import cache
 from tests.effort import first

@@ -281,7 +281,7 @@ def test_lines_of_ones_own() -> None:
 
 
 def test_ticks_are_round_and_few() -> None:
-    from drywarp.report.figures.axes import ticks
+    from drywarp.report.figures.canvas import ticks
 
     assert ticks(1e-3, 1e-2) == pytest.approx([1e-3, 2e-3, 5e-3, 1e-2])
     assert ticks(1e-3, 1e-1) == pytest.approx([1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1])

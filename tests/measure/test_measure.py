@@ -21,7 +21,7 @@ from drywarp.experiments.measure.configuration import Occupied, configurations, 
 from drywarp.experiments.measure.on_card import CardRunner, Counters, configuration_of
 from drywarp.experiments.measure.row import COUNTERS
 from drywarp.experiments.measure.simulated import SimulatedRunner
-from drywarp.experiments.rows.predict import every_model
+from drywarp.experiments.rows import every_model
 from drywarp.experiments.validate import validate
 from drywarp.models import get_model
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drywarp.models.inputs import inputs_of, intervals
-from drywarp.models.inputs_graph import groups
+from drywarp.models.inputs_parts import groups
 from drywarp.models.pipeline_papers import as_one
 from drywarp.workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, Item, Level, Repeat, Subsystem
 

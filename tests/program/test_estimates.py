@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from drywarp.analysis.result import Analysis
-from drywarp.program.estimates import Alike, Estimates
+from drywarp.program.alike import Alike, Estimates
 from tests.report.html_answers import answer
 
 BLOCKS, STEPS = 100, 1000.0

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from drywarp.experiments.rows import predict
-from drywarp.experiments.rows.predict import SPENT, Answer, Settings, predict_row
+from drywarp.experiments import rows as predicting
+from drywarp.experiments.rows import SPENT, Answer, Settings, predict_row
 from drywarp.frontends import cache as disk
 from drywarp.hardware import load_gpu
 from drywarp.pipeline import CURVE_BUDGET, LAUNCH_BUDGET
@@ -33,13 +33,13 @@ def folder(own_results: Path) -> Iterator[Path]:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The models that are asked, as they are."""
     names: list[str] = []
-    ask = predict.get_model
+    ask = predicting.get_model
 
     def counted(name: str, **kwargs: Any) -> Any:
         names.append(name)
         return ask(name, **kwargs)
 
-    monkeypatch.setattr(predict, "get_model", counted)
+    monkeypatch.setattr(predicting, "get_model", counted)
     return names
 
 
@@ -64,8 +64,8 @@ def test_a_second_run_reads_what_the_first_one_found(asked: list[str], folder: P
 @pytest.mark.parametrize(("band", "budget"), [(True, LAUNCH_BUDGET), (False, CURVE_BUDGET)])
 def test_rows_without_a_band_are_estimated_from_less(band: bool, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     models = []
-    ask = predict.get_model
-    monkeypatch.setattr(predict, "get_model", lambda *args, **how: models.append(ask(*args, **how)) or models[-1])
+    ask = predicting.get_model
+    monkeypatch.setattr(predicting, "get_model", lambda *args, **how: models.append(ask(*args, **how)) or models[-1])
     predict_row(KERNEL, load_gpu("a100"), LAUNCH, replace(BRIEF, band=band))
     assert [model.launch_budget for model in models] == [budget]
 
@@ -97,7 +97,7 @@ def test_another_question_is_asked_anew(
 
 def test_another_version_of_drywarp_asks_anew(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     predict_row(KERNEL, load_gpu("a100"), LAUNCH, BRIEF)
-    monkeypatch.setattr(predict, "sources_digest", lambda **_: "others")
+    monkeypatch.setattr(predicting, "sources_digest", lambda **_: "others")
     predict_row(KERNEL, load_gpu("a100"), LAUNCH, BRIEF)
     assert asked == ["pipeline", "pipeline"]
 

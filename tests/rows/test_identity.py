@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from drywarp.experiments.rows import Settings
 from drywarp.experiments.rows.identity import changed, content_of, fingerprint, identity
-from drywarp.experiments.rows.predict import Settings
 from drywarp.experiments.rows.recipe import Recipe, as_value
 from drywarp.hardware import load_gpu
 

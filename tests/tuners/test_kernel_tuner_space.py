@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from drywarp.errors import InputFileError, UsageError
 from drywarp.experiments.tuners.kernel_tuner import TuningSpace, tuning_space
-from drywarp.experiments.tuners.kernel_tuner.launch import OURS, by_place, grid_of, launch_of
+from drywarp.experiments.tuners.kernel_tuner.launch import OURS, grid_of, launch_of
+from drywarp.experiments.tuners.kernel_tuner.values import by_place
 
 SOURCE = "__global__ void scale(float* a, int n) { a[threadIdx.x] *= n; }"
 PARAMS = {"block_size_x": [16, 32, 64], "block_size_y": [1, 2, 4, 32], "tile": [1, 2, 3], "pad": [0, 1]}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import drywarp
-from drywarp.experiments.rows.predict import BAND
+from drywarp.experiments.rows import BAND
 from drywarp.experiments.validate import report_again
 from drywarp.experiments.validate.accuracy import accuracy_of
 from drywarp.experiments.validate.groups import Coverage, coverage_of

@@ -24,7 +24,7 @@ import pytest
 import drywarp
 from drywarp.cli.main import run
 from drywarp.errors import DrywarpError
-from drywarp.experiments.rows.predict import Settings
+from drywarp.experiments.rows import Settings
 from drywarp.experiments.validate import report_again
 from drywarp.experiments.validate.accuracy import ValidationReport
 from drywarp.experiments.validate.compare import RowStore, compare_rows, read_rows

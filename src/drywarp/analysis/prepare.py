@@ -34,7 +34,7 @@ from .best_config import best, config_number, most_configs
 from .emulation_cache import CacheEntry, WholeBlocks, cache_entry_of, followed_instead, may_be_followed
 from .fits import check_clock, check_memory, clusters_that_start, geometry_of, occupancy_of, with_clusters
 from .measured import check_mapper
-from .missing import command_words, lacking, left_at_zero, ready_command, told_of_random_data
+from .placeholders import command_words, lacking, left_at_zero, ready_command, told_of_random_data
 from .prepared import Prepared
 from .request import LaunchRequest, Options
 from .settle import (

@@ -24,7 +24,7 @@ from ..models.pipeline import Pipeline
 from .advice import add_findings
 from .build_result import build_result
 from .measured import CountRatio, compare_with, count_ratio, with_memory
-from .missing import told_of_random_data
+from .placeholders import told_of_random_data
 from .prepare import cost, execute, load, load_code, serve_memory
 from .prepared import Prepared
 from .request import LaunchRequest, Options

@@ -1,8 +1,9 @@
-"""What drywarp knows, and what a file holds: `drywarp gpus`, `workloads`, `explain` and `list`."""
+"""What drywarp knows, what a file holds, and the cache: `drywarp gpus`, `workloads`, `explain`, `list`, `cache`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,10 +77,7 @@ def _change_own(add: str | None, remove: str | None, json: bool) -> None:
 # `drywarp workloads`: the packaged abstract kernels.
 
 
-def workloads_command(
-    name: str | None = None,
-    json: bool = False,
-) -> None:
+def workloads_command(name: str | None = None, json: bool = False) -> None:
     """List the packaged abstract kernels with their settings, or describe one."""
     from ..report.tables import render_workload, render_workloads, workloads_dict
     from ..workload.abstract import read_workload, workload_names
@@ -95,10 +93,7 @@ def workloads_command(
 # `drywarp explain`: what an advice rule detects, and how to fix it; what a stall reason or a limit means.
 
 
-def explain_command(
-    name: str | None = None,
-    json: bool = False,
-) -> None:
+def explain_command(name: str | None = None, json: bool = False) -> None:
     """Explain an advice rule, a stall reason or a limiter: what it means, and what to change; or list all of them."""
     from ..analysis.advice.rules import explained, meanings, rule_texts
     from ..report.text import explained_dict, render_explained, render_names
@@ -131,3 +126,28 @@ def list_command(
         on_stage(f"reading {file}")
         found = list_kernels(Path(file), gpu=gpu, entry=entry, options=options)
     print_json(listing_dict(found)) if json else typer.echo(render_listing(found))
+
+
+# `drywarp cache`: results cached between runs.
+
+
+class Action(StrEnum):
+    """An action on the cache."""
+
+    show = "show"
+    clear = "clear"
+
+
+def cache_command(action: Action = Action.show, json: bool = False) -> None:
+    """Show or clear the cache: compiled kernels, emulations, results and headers."""
+    from ..analysis.result import headed
+    from ..frontends import cache
+    from ..support.text import bytes_text, json_of
+
+    held = cache.clear() if action is Action.clear else cache.usage()
+    if json:
+        state = json_of(held, "folder entries bytes writable")
+        print_json({**headed(), "action": action.value, **state, "folder": str(held.folder)})
+        return
+    done = f"{'cleared' if action is Action.clear else 'holds'} {held.entries} kernels"
+    print(f"{held.folder}: {done}, {bytes_text(held.bytes)} with emulations, results and headers")

@@ -107,7 +107,7 @@ def validate_command(
         return
     if len(tables) != 1:
         raise UsageError(f"{len(tables)} tables, expected one (two with --compare)")
-    from ..experiments.rows.predict import Settings
+    from ..experiments.rows import Settings
     from ..experiments.validate import report_again, validate
 
     check_positive(time_limit, "--time-limit")

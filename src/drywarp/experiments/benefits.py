@@ -20,8 +20,8 @@ from ..hardware import Gpu, load_gpu
 from ..models.gpuperf_terms import BENEFITS, CHARTED
 from ..support.by_name import figures
 from ..support.text import json_of
-from .rows.predict import BENEFITS as COLUMNS
-from .rows.predict import Settings, predict_row
+from .rows import BENEFITS as COLUMNS
+from .rows import Settings, predict_row
 from .rows.recipe import CLOCK
 from .validate.statistics import spearman
 

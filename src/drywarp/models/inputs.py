@@ -18,8 +18,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, CostedWorkload, Item, Repeat
-from .inputs_graph import WorkNode, mean_ilp, mean_mlp, work_flow_graph
-from .inputs_parts import Part, kind_of, make_parts, memory_latency, scoped, transactions_of
+from .inputs_parts import (
+    Part,
+    WorkNode,
+    kind_of,
+    make_parts,
+    mean_ilp,
+    mean_mlp,
+    memory_latency,
+    scoped,
+    transactions_of,
+    work_flow_graph,
+)
 from .throughput import demand, path_weights
 from .volkov import latency_bound
 

@@ -102,9 +102,8 @@ class Deferred:
         if not steps:
             return
         self._forget(steps)
-        for step in reversed(steps):
-            if step.asked is None:
-                self._swap(step)
+        for step in reversed([step for step in steps if step.asked is None]):
+            self._swap(step)
         for step in steps:
             if step.asked is None:
                 self._swap(step)

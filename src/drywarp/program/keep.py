@@ -27,9 +27,6 @@ _WHOLE_BYTES = 1 << 20
 _PAGE = 4096
 _MOST_NAME = 60
 _CONSTANT_BANK = 3
-_POINTER_BYTES = 8
-_Seen = DeviceMemory | None
-"""The private view on which a launch ran in full; None if it did not."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +39,12 @@ class Keeper:
     _lock: Lock = field(default_factory=Lock)
 
     def keep(
-        self, number: int, code: bytes, kernel: Kernel, launch: Launch, parameters: bytes, heap: Heap, seen: _Seen
-    ) -> str:
-        """Write a launch before its results are taken over; returns the file's name.
+        self, number: int, code: bytes, kernel: Kernel, launch: Launch, parameters: bytes, heap: Heap,
+        seen: DeviceMemory | None,
+    ) -> str:  # fmt: skip
+        """Write a launch, of the module `code`, before its results are taken over; returns the file's name.
 
-        `code` is the module as the program gave it. Raises UsageError if the file cannot be written.
+        `seen` is the private view on which it ran in full, None if it did not. Raises UsageError if writing fails.
         """
         assert launch.memory is not None
         kept = KeptLaunch(
@@ -77,7 +75,7 @@ class Keeper:
         return path.name
 
 
-def _memory(heap: Heap, parameters: bytes, seen: _Seen) -> Iterator[tuple[int, bytes]]:
+def _memory(heap: Heap, parameters: bytes, seen: DeviceMemory | None) -> Iterator[tuple[int, bytes]]:
     """What a launch finds, in pieces without those that are zero: the pages that it touched, or all that it may."""
     if seen is None:
         reachable = _reachable(heap, parameters)
@@ -118,8 +116,7 @@ def _reachable(heap: Heap, parameters: bytes) -> set[int]:
 
 def given_to(heap: Heap, parameters: bytes) -> list[Allocation]:
     """The allocations that arguments may point to, and those of all texture and surface objects."""
-    places = range(0, len(parameters) - _POINTER_BYTES + 1, 4)
-    words = [int.from_bytes(parameters[at : at + _POINTER_BYTES], "little") for at in places]
+    words = [int.from_bytes(parameters[at : at + 8], "little") for at in range(0, len(parameters) - 7, 4)]
     return [one for word in (*words, *(at for _, at in heap.objects.values())) if (one := heap.at(word))]
 
 

@@ -21,8 +21,9 @@ from ..hardware import Gpu
 from ..kernel.cfg import ControlFlowGraph, build_cfg
 from ..kernel.kernel import Kernel
 from ..kernel.launch.launch import Launch
+from .alike import Alike, Estimates
 from .asked import OVERLAPS, Asked, Outcome, Plan, launch_of, places_of, pointers, shape_of
-from .estimates import Alike, Estimate, Estimates
+from .estimates import Estimate
 from .heap import Change, Heap
 
 LAUNCH_COST = 50_000

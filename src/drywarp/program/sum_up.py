@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 
 from ..analysis.result import Analysis
+from ..support.text import some_text
 from .estimates import band, pace
 from .result import Check, CopyDone, CopyTotal, KernelTotal, LaunchDone, ProcessRun, ProgramRun
 from .timeline import Span
@@ -20,11 +21,8 @@ def finished(command: tuple[str, ...], status: int, processes: list[ProcessRun],
     launches = tuple(launch for one in processes for launch in one.launches)
     counted = tuple(one for one in launches if not one.outcome.left_out)
     longest = max(processes, key=lambda one: one.timeline.end)
-    copies = [copy for one in processes for copy in one.copies]
     unmodelled = sum((one.unmodelled for one in processes), Counter[str]())
-    left_out = Counter[str]()
-    for one in launches:
-        left_out.update({one.kernel: one.count} if one.outcome.left_out else {})
+    left_out = sum((Counter({one.kernel: one.count}) for one in launches if one.outcome.left_out), Counter[str]())
     gpu = longest.timeline.gpu
     return ProgramRun(
         command=command,
@@ -39,7 +37,7 @@ def finished(command: tuple[str, ...], status: int, processes: list[ProcessRun],
         critical=_critical(longest.timeline.spans),
         spans=spans,
         faults=tuple(fault for one in processes for fault in one.faults),
-        findings=tuple(_findings(launches, copies)),
+        findings=tuple(_findings(launches, [copy for one in processes for copy in one.copies])),
         unmodelled=tuple(sorted(unmodelled.items())),
         notes=tuple(dict.fromkeys(note for one in processes for note in one.notes)),
         launches=counted,
@@ -125,8 +123,7 @@ def _critical(spans: list[Span]) -> tuple[tuple[str, float], ...]:
         span = spans[at]
         found[span.name] = found.get(span.name, 0.0) + span.end_s - span.start_s
         before = spans[span.after].end_s if span.after >= 0 else 0.0
-        idle = span.start_s - before
-        if idle > 0:
+        if (idle := span.start_s - before) > 0:
             found["host"] = found.get("host", 0.0) + idle
         if span.after >= 0:
             at = span.after
@@ -147,18 +144,16 @@ def _findings(launches: tuple[LaunchDone, ...], copies: list[CopyDone]) -> list[
         found.append(f"not computed: {_some([f'launch {one.number} ({one.kernel})' for one in missing])}")
     if read := [f"launch {one.number} ({one.kernel})" for one in launches if one.reads_lost]:
         found.append(f"given results that were not computed: {_some(read)}")
-    if lost := [copy.lost for copy in copies if copy.lost and copy.kind == "copy to host"]:
-        found.append(f"{_copies_text(lost)} to the host of results that were not computed: {_some(lost)}")
-    if unset := [copy.unset for copy in copies if copy.unset and copy.kind != "fill"]:
-        found.append(f"{_copies_text(unset)} from memory that was never written: {_some(unset)}")
+    lost = [copy.lost for copy in copies if copy.lost and copy.kind == "copy to host"]
+    unset = [copy.unset for copy in copies if copy.unset and copy.kind != "fill"]
+    for some, what in (
+        (lost, "to the host of results that were not computed"),
+        (unset, "from memory that was never written"),
+    ):
+        if some:
+            found.append(f"{len(some)} {'copy' if len(some) == 1 else 'copies'} {what}: {_some(some)}")
     return found
 
 
-def _copies_text(some: list[str]) -> str:
-    return "1 copy" if len(some) == 1 else f"{len(some)} copies"
-
-
 def _some(names: list[str]) -> str:
-    different = list(dict.fromkeys(names))
-    rest = len(different) - MOST_NAMED
-    return ", ".join(different[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    return some_text(list(dict.fromkeys(names)), MOST_NAMED)

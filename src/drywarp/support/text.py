@@ -71,10 +71,9 @@ def _nearest(names: Sequence[str], asked: str) -> list[str]:
     return [*holding, *(name for name in near if name not in holding)][:_NEAREST]
 
 
-def some_text(names: Sequence[str]) -> str:
+def some_text(names: Sequence[str], most: int = _NEAREST) -> str:
     """The first names, and how many more there are."""
-    more = f" and {len(names) - _NEAREST} more" if len(names) > _NEAREST else ""
-    return ", ".join(names[:_NEAREST]) + more
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 # Human-readable numbers with units.

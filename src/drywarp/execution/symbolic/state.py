@@ -202,6 +202,27 @@ class Batch:
             flags = np.bitwise_or.reduce(np.where(self.lanes(), flags, 0), axis=1, keepdims=True)
         self.write_uniform(row, flags & np.uint16(~VARYING & 0xFFFF))
 
+    def spill(self, place: int, registers: Sequence[int | None]) -> None:
+        """Store general registers from a place in the local memory of all threads on; None is zero."""
+        lanes, shape = self.lanes(), (self.state.warps, self.state.lanes)
+        for word, index in enumerate(registers):
+            nothing = (np.zeros(shape, np.uint32), np.full(shape, DATA, np.uint16))
+            held = self.state.local.setdefault(place + 4 * word, nothing)
+            new = (np.uint32(0), np.uint16(0)) if index is None else (self.R[index], self.flags["R"][index])
+            for whole, part in zip(held, new, strict=True):
+                whole[self.warps] = np.where(lanes, part, whole[self.warps])
+
+    def reload(self, place: int, registers: Sequence[int]) -> bool:
+        """Write to general registers what was stored from a place on; False where nothing was."""
+        local = self.state.local
+        if any(place + 4 * word not in local for word in range(len(registers))):
+            return False
+        for word, index in enumerate(registers):
+            values, marks = local[place + 4 * word]
+            self.write(self.R[index], values[self.warps])
+            self.put_flags("R", index, marks[self.warps])
+        return True
+
     def narrow(self, lanes: Lanes) -> tuple[Any, ...]:
         """Restrict execution to `lanes`; returns the argument of `restore`."""
         saved = (self.exec, self.uniform_mask)

@@ -14,7 +14,8 @@ PAPER = "Volkov 2016"
 WARP = 32
 WARP_BYTES = 128
 """A coalesced access: 32 lanes of 4 bytes."""
-
+VECTOR_ADD_ACCESSES = 3
+"""Memory instructions of Listing 3.5."""
 GENERATIONS = ("g80", "gt200", "fermi", "kepler", "maxwell")
 
 
@@ -96,9 +97,9 @@ def chain(gpu: Gpu, classes: Sequence[str]) -> CostedWorkload:
     return workload_of(gpu, [path_of(gpu, [Line(name, "R1", "R1") for name in classes])])
 
 
-def alpha_mix(gpu: Gpu, alpha: int, groups: int = 8, partner: str = "stream") -> CostedWorkload:
+def alpha_mix(gpu: Gpu, alpha: int, groups: int = 8) -> CostedWorkload:
     """§4.1: `groups` repetitions of one memory instruction and α dependent adds."""
-    lines = [Line(partner, "R1", "R1"), Line("add", "R1", "R1")]
+    lines = [Line("stream", "R1", "R1"), Line("add", "R1", "R1")]
     body: tuple[Item, ...] = (0, Repeat(alpha, (1,))) if alpha else (0,)
     return workload_of(gpu, [path_of(gpu, lines, (Repeat(groups, body),))])
 
@@ -119,8 +120,7 @@ def issue_cycles(work: CostedWorkload) -> list[list[float]]:
         partitions=work.warps_per_block,
     )
     profile = run_share(alone, Share(1, 1, 1), profile=True).profile
-    if profile is None:  # it was asked for
-        raise ValueError("no execution profile")
+    assert profile is not None
     warps: list[list[float]] = [[] for _ in range(work.warps_per_block)]
     for warp, ticks in sorted(zip(profile.column("warp"), profile.column("issue"), strict=True)):
         warps[int(warp)].append(float(ticks) / 240)
@@ -156,7 +156,3 @@ def vector_add(arithmetic: bool = False) -> CostedWorkload:
             if line.class_ == "add"
         )
     return workload_of(gpu, [path_of(gpu, lines)], gpu.parameter("block_launch_latency"), sms=8)
-
-
-VECTOR_ADD_ACCESSES = 3
-"""Memory instructions of Listing 3.5."""

@@ -14,7 +14,7 @@ from ..._version import __version__
 from ...errors import InputFileError
 from ...frontends.cache import tool_versions
 from ...hardware import Gpu
-from .predict import Settings, values_hash
+from . import Settings, values_hash
 from .recipe import Recipe
 
 PARTS = ("drywarp", "compiler", "kernel", "GPU file", "launch", "options")

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from ...support.child import Child
-from .predict import Answer
+from . import Answer
 from .worker import Task
 
 _POLL_S = 0.5

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from ...errors import DrywarpError
 from ...hardware import Gpu
 from ...support.child import raised_at, serve
-from .predict import Answer, Settings, predict_row
+from . import Answer, Settings, predict_row
 from .recipe import CLOCK
 
 _COLLECT_EVERY = 16

@@ -18,9 +18,9 @@ from ...frontends.cache import writable
 from ...hardware import Gpu, load_gpu
 from ...models import get_model
 from ...pipeline.reasons import policy_named
+from ..rows import SPENT, Answer, Settings
 from ..rows.identity import changed, identity
 from ..rows.pool import TRIES, run_rows
-from ..rows.predict import SPENT, Answer, Settings
 from ..rows.recipe import as_source, launch_of
 from ..rows.row_file import RowFile, check_suffix, text_of
 from ..rows.worker import GPU, Task, answer, spread

@@ -14,9 +14,9 @@ from typing import Any
 
 from ..._version import __version__
 from ...errors import ToolError, UsageError
+from ..rows import Answer
 from ..rows.identity import absolute
 from ..rows.pool import DIED, TRIES, alone
-from ..rows.predict import Answer
 from ..rows.worker import Task
 
 CONNECT_S = 20

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ...errors import InputFileError, UsageError
 from ...hardware import Gpu
 from ...support.expressions import ExpressionError, evaluate, names_in
-from ..rows.predict import BAND, BENEFITS, FACTS, SPENT
+from ..rows import BAND, BENEFITS, FACTS, SPENT
 from ..rows.recipe import Row, as_value
 from ..rows.row_file import Cells, Form, text_of
 from .space import GPU, Cell, Space

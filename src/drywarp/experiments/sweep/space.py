@@ -26,7 +26,7 @@ import msgspec
 from ...errors import InputFileError, UsageError
 from ...support.expressions import ExpressionError, names_in
 from ...support.folders import read_toml
-from ..rows.predict import Settings
+from ..rows import Settings
 from ..rows.recipe import Recipe, named_columns, numbers_of, split
 from ..rows.row_file import text_of
 
@@ -53,7 +53,7 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     listed `configurations`, on each of the `gpus`. `problem` names parameters that define the problem, such as a size,
     rather than a choice: configurations compete at equal values of them. `macros` are the parameters that become
     macros (default: all that are not the name of an argument). The other launch fields are those of
-    `drywarp.experiments.rows.recipe.Recipe`, and the last ones those of `drywarp.experiments.rows.predict.Settings`
+    `drywarp.experiments.rows.recipe.Recipe`, and the last ones those of `drywarp.experiments.rows.Settings`
     (`policy` is its scheduler).
 
     `optimisations` are named changes of the first configuration, `steps` those that are applied one after the other;

@@ -13,9 +13,9 @@ from ...errors import InputFileError, UsageError
 from ...hardware import Gpu, load_gpu
 from ...models import get_model
 from ...support.expressions import ExpressionError, evaluate
+from ..rows import Answer, Settings, every_model
 from ..rows.identity import fingerprint
 from ..rows.pool import run_rows
-from ..rows.predict import Answer, Settings, every_model
 from ..rows.recipe import Recipe, as_source, as_value, launch_of
 from ..rows.row_file import RowFile, check_suffix
 from ..rows.worker import Task, command_of, spread

@@ -16,7 +16,7 @@ from ...frontends.cache import tool_versions
 from ...models.pipeline import Pipeline
 from ...support.by_name import figures
 from ...support.text import json_of
-from ..rows.predict import NOT_APPLICABLE
+from ..rows import NOT_APPLICABLE
 from . import statistics
 from .groups import Coverage, Group, KernelAccuracy, average, coverage_of, groups_of, kernels_of, labels_of
 from .row import RowResult

@@ -9,7 +9,7 @@ from statistics import fmean
 
 import numpy as np
 
-from ..rows.predict import BAND_HIGH, BAND_LEVEL, BAND_LOW, CLOCK_HIGH, CLOCK_LOW
+from ..rows import BAND_HIGH, BAND_LEVEL, BAND_LOW, CLOCK_HIGH, CLOCK_LOW
 from ..rows.recipe import as_value
 from . import statistics
 from .read_csv import KERNEL_NAME, VARIANT

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...errors import InputFileError
-from ..rows.predict import BAND, FACTS
+from ..rows import BAND, FACTS
 from ..rows.recipe import as_value
 from ..rows.row_file import Cells
 

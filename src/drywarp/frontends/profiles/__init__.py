@@ -14,12 +14,12 @@ import msgspec
 from ...errors import InputFileError, UsageError
 from ...kernel.profile import TIME, MeasuredKernel
 from ...support.folders import write_file
+from ...support.text import some_text
 from .ncu import number, parse_ncu, read_text
 
 # rocprof's CSV: one row per dispatch, one column per counter, times in nanoseconds.
 #
 # Counters with an exact Nsight Compute equivalent get that name; the others keep their own.
-
 
 _NAMES = {
     "SQ_INSTS": "smsp__inst_executed.sum",
@@ -105,9 +105,8 @@ def read_measured(path: Path) -> Imported:
     text = read_text(path)
     if text.lstrip().startswith("{"):
         return Imported(str(path), _ours(text, path))
-    if looks_like_rocprof(text):
-        return Imported(str(path), parse_rocprof(text, str(path)))
-    return Imported(str(path), parse_ncu(text, str(path)))
+    parse = parse_rocprof if looks_like_rocprof(text) else parse_ncu
+    return Imported(str(path), parse(text, str(path)))
 
 
 def _ours(text: str, path: Path) -> tuple[MeasuredKernel, ...]:
@@ -135,10 +134,11 @@ def matching(
     plain = name.split("<")[0].split("::")[-1].strip()
     named = [k for k in kernels if k.name == symbol or plain == bare_name(k.name)]
     if not named:
-        raise UsageError(f"the profile has no kernel {name!r}; it holds: {_list(sorted({k.name for k in kernels}))}")
+        held = some_text(sorted({k.name for k in kernels}), 5) or "nothing"
+        raise UsageError(f"the profile has no kernel {name!r}; it holds: {held}")
     fits = [k for k in named if k.grid in (None, tuple(grid)) and k.block in (None, tuple(block))]
     if not fits:
-        launches = _list(sorted({f"grid {k.grid} block {k.block}" for k in named}))
+        launches = some_text(sorted({f"grid {k.grid} block {k.block}" for k in named}), 5)
         raise UsageError(f"the profile has no launch of {name} with grid {grid} and block {block}; it has: {launches}")
     metrics = {}
     for metric in dict.fromkeys(m for k in fits for m in k.metrics):
@@ -156,8 +156,3 @@ def bare_name(name: str) -> str:
         depth += {"<": 1, ">": -1}.get(character, 0)
         kept += character if depth == 0 and character != ">" else ""
     return (kept.split() or [""])[-1].split("::")[-1]
-
-
-def _list(texts: Sequence[str]) -> str:
-    shown = ", ".join(texts[:5])
-    return f"{shown} and {len(texts) - 5} more" if len(texts) > 5 else shown or "nothing"

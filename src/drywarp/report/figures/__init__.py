@@ -14,14 +14,13 @@ from ...errors import UsageError
 from .theme import THEMES, Bar
 
 if TYPE_CHECKING:
-    from .bar_charts import overlap, stalls, utilization
+    from .bar_charts import bars, overlap, stalls, utilization
     from .benefit_charts import bars_of_kernels, benefits_of_kernels, study
     from .canvas import Drawing
     from .execution_profile import abstract_profile, lines, papers_figure, profile
     from .occupancy_curve import models, mwp_cwp, occupancy, wfg
     from .roofline_chart import instruction_roofline, roofline
     from .scatter_charts import benefits, predicted_over_measured
-    from .time_bars import bars
 
 OF_ANSWERS = {
     "occupancy": "every model's occupancy curve, with the launch marked",
@@ -44,13 +43,12 @@ NEEDS_DETAIL = ("occupancy", "roofline", "instruction_roofline", "benefits")
 NEEDS_EVENTS = ("overlap", "profile")
 """Figures that need recorded issue events."""
 _HOMES = {
-    "bar_charts": ("overlap", "stalls", "utilization"),
+    "bar_charts": ("bars", "overlap", "stalls", "utilization"),
     "benefit_charts": ("bars_of_kernels", "benefits_of_kernels", "study"),
     "execution_profile": ("abstract_profile", "lines", "papers_figure", "profile"),
     "occupancy_curve": ("models", "mwp_cwp", "occupancy", "wfg"),
     "roofline_chart": ("instruction_roofline", "roofline"),
     "scatter_charts": ("benefits", "predicted_over_measured"),
-    "time_bars": ("bars",),
 }
 FORMATS = (".svg", ".png")
 

@@ -11,11 +11,10 @@ from ...errors import UsageError
 from ...experiments.benefits import Benefits, Step, Variant
 from ...experiments.sweep.study import Study
 from ...models.gpuperf_terms import BENEFITS
-from .axes import gridded, ticks
-from .canvas import COLUMN_IN, LETTER_IN, SMALL_PT, Drawing, columns, drawing, label
+from .bar_charts import LOG_FROM
+from .canvas import COLUMN_IN, LETTER_IN, SMALL_PT, Drawing, columns, drawing, gridded, label, ticks
 from .scatter_charts import unit_of
 from .theme import Theme
-from .time_bars import LOG_FROM
 
 COLOURS = dict(zip(BENEFITS, (4, 0, 2, 3), strict=True))
 """The data colour of each benefit, as in the chart of one kernel."""

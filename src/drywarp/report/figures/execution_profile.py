@@ -16,8 +16,7 @@ from ...analysis.every_model import AbstractProfile
 from ...analysis.result.detail import Events
 from ...errors import UsageError
 from ..execution_profile import LANE_GAP, Box, Order, Row, lanes_of, warps_of
-from .axes import decades, gridded
-from .canvas import COLUMN_IN, SMALL_PT, Drawing, behind, columns, drawing, label, title_of
+from .canvas import COLUMN_IN, SMALL_PT, Drawing, behind, columns, decades, drawing, gridded, label, title_of
 from .roofline_chart import Answer, detail_of, missing
 from .theme import DASHES, Theme
 

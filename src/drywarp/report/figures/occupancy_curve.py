@@ -13,8 +13,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from ...errors import UsageError
 from ...models.base import CurvePoint, Prediction
 from ...models.terms import Terms
-from .axes import gridded
-from .canvas import COLUMN_IN, SMALL_PT, Drawing, behind, columns, drawing, title_of
+from .canvas import COLUMN_IN, SMALL_PT, Drawing, behind, columns, drawing, gridded, title_of
 from .execution_profile import lines
 from .roofline_chart import Answer
 from .theme import DASHES, Theme

@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from ...analysis.result.detail import Detail, Roof, Roofline
 from ...errors import UsageError
 from ...models.base import Prediction
-from .axes import decades, tick_rate
-from .canvas import COLUMN_IN, SMALL_PT, Drawing, behind, drawing, title_of
+from .canvas import COLUMN_IN, SMALL_PT, Drawing, behind, decades, drawing, tick_rate, title_of
 
 
 class Fits(Protocol):

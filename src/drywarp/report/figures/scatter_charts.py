@@ -8,8 +8,19 @@ from collections.abc import Mapping, Sequence
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from ...errors import UsageError
-from .axes import decades, gridded, tick_time
-from .canvas import COLUMN_IN, LETTER_IN, SMALL_PT, Drawing, columns, drawing, label, title_of
+from .canvas import (
+    COLUMN_IN,
+    LETTER_IN,
+    SMALL_PT,
+    Drawing,
+    columns,
+    decades,
+    drawing,
+    gridded,
+    label,
+    tick_time,
+    title_of,
+)
 from .roofline_chart import Answer, missing
 
 OFF = 0.25

@@ -18,12 +18,12 @@ from ..operands import Touched
 from ..program import Program
 from ..recorder import Recorder
 from ..scheduler import WAITS, Budget, Scheduler
-from . import encode_float, encode_integer, encode_memory
+from . import encode_float, encode_integer
 from . import layout as core
 from .encode import encode
 from .layout import BLOCK_ACCESSES, BLOCK_COLUMNS, BLOCK_END, BLOCK_NUMBER, BLOCK_SPINS, COLUMNS, LANES, PLACES, Log
 
-ENCODERS = (encode_float, encode_integer, encode_memory)
+ENCODERS = (encode_float, encode_integer)
 """Modules whose import registers the encoders of the opcodes."""
 _ACCESSES = 2
 """Most accesses that one memory instruction records: a copy reads and writes."""

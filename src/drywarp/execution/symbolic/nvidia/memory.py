@@ -71,26 +71,22 @@ class MemorySteps(RecordedAccesses):
         return copy
 
     def _access(self, i: Instruction, operand: Address, needed: bool) -> Step:
-        assert i.memory is not None
         memory = i.memory
+        assert memory is not None
         address = self._address(i, operand, memory.space)
-        lowest = None
-        if i.opcode in ("LDSM", "STSM"):
-            lowest = next((_ROW_LANES[m] for m in i.modifiers if m in _ROW_LANES), 8)
+        tiles = i.opcode in ("LDSM", "STSM")
+        lowest = next((_ROW_LANES[m] for m in i.modifiers if m in _ROW_LANES), 8) if tiles else None
         results = places(i)[1] if memory.kind in ("load", "atomic") and (needed or memory.space == "local") else []
 
         def access(batch: Batch) -> None:
-            where, flags = address(batch)
-            lanes = batch.lanes()
+            (where, flags), lanes = address(batch), batch.lanes()
             if lowest is not None:
                 lanes = lanes & (np.arange(batch.state.lanes) < lowest)
             for space, inside, part in self.by_space(memory.space, where, lanes):
                 noted = self.note(i, batch, space, inside, flags, part)
-                if part is lanes:
-                    self._data(i, batch, space, noted, flags, results)
-                else:
-                    saved = batch.narrow(part)
-                    self._data(i, batch, space, noted, flags, results)
+                saved = batch.narrow(part) if part is not lanes else None
+                self._data(i, batch, space, noted, flags, results)
+                if saved is not None:
                     batch.restore(saved)
 
         return access
@@ -110,9 +106,7 @@ class MemorySteps(RecordedAccesses):
         wide = space == "global" or (space == "generic" and "E" in i.modifiers)
         fetch: Any = address64(self.d, operand) if wide else address32(self.d, operand)
         registers = [r for r in (operand.base, operand.uniform) if r is not None and r.index != RZ]
-        halves = (0, 1) if wide else (0,)
-        if operand.base_unsigned32:
-            halves = (0,)
+        halves = (0, 1) if wide and not operand.base_unsigned32 else (0,)
         named = [Register(r.index + part, r.uniform) for r in registers for part in halves]
 
         def address(batch: Batch) -> tuple[Addresses, Value]:
@@ -128,21 +122,16 @@ class MemorySteps(RecordedAccesses):
     ) -> None:
         """Write the result of an access to its registers, and store what is put on the stack."""
         assert i.memory is not None
-        if space == "local" and self._stack(i, batch, where, results):
+        if (space == "local" and self._stack(i, batch, where, results)) or not results:
             return
-        if not results:
-            return
-        width = i.memory.width
         offset = offset_in_slot(where) if space == "global" else where
-        varying = np.asarray(flags, np.uint16) & VARYING | np.uint16(DATA)
-        kind = self._wide.get(i.pc // 16, "")
         atomic = i.memory.kind == "atomic"
-        if atomic:
-            varying = varying | np.uint16(VARYING)
+        varying = np.asarray(flags, np.uint16) & VARYING | np.uint16(DATA | VARYING * atomic)
+        kind = self._wide.get(i.pc // 16, "")
         word = 0
         for file, index in results:
             if file in ("R", "UR"):
-                value = element(kind, self._loaded.get(i.pc // 16, 0), offset, width, word)
+                value = element(kind, self._loaded.get(i.pc // 16, 0), offset, i.memory.width, word)
                 if atomic:
                     # Each thread finds a different value, as with a counter.
                     value = value + batch.state.thread[batch.warps].astype(np.uint32)
@@ -157,33 +146,14 @@ class MemorySteps(RecordedAccesses):
     def _stack(self, i: Instruction, batch: Batch, where: Addresses, results: list[Any]) -> bool:
         """Register spills and reloads: stack locations that are the same for all threads."""
         assert i.memory is not None
-        lanes = batch.lanes()
-        addresses = where[lanes]
-        if not len(addresses) or i.memory.width < 4 or (addresses != addresses[0]).any():
+        addresses, words = where[batch.lanes()], i.memory.width // 4
+        if not len(addresses) or not words or (addresses != addresses[0]).any():
             return False
-        first, local = int(addresses[0]), batch.state.local
-        words = i.memory.width // 4
         if i.memory.kind == "store":
             data = next((o for o in i.operands if isinstance(o, Register)), None)
             if data is None:
                 return False
-            shape = (batch.state.warps, batch.state.lanes)
-            for word in range(words):
-                values, marks = local.setdefault(
-                    first + 4 * word, (np.zeros(shape, np.uint32), np.full(shape, DATA, np.uint16))
-                )
-                if data.index == RZ:
-                    number, flag = np.uint32(0), np.uint16(0)
-                else:
-                    number, flag = batch.R[data.index + word], batch.flags["R"][data.index + word]
-                values[batch.warps] = np.where(lanes, number, values[batch.warps])
-                marks[batch.warps] = np.where(lanes, flag, marks[batch.warps])
+            batch.spill(int(addresses[0]), [None if data.index == RZ else data.index + word for word in range(words)])
             return True
         registers = [index for file, index in results if file == "R"]
-        if len(registers) != words or any(first + 4 * word not in local for word in range(words)):
-            return False
-        for word, index in enumerate(registers):
-            values, marks = local[first + 4 * word]
-            batch.write(batch.R[index], values[batch.warps])
-            batch.put_flags("R", index, marks[batch.warps])
-        return True
+        return len(registers) == words and batch.reload(int(addresses[0]), registers)

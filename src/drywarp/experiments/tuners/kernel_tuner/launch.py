@@ -1,86 +1,24 @@
-"""A configuration's launch. Arrays are stored once in files instead of being sent with every configuration."""
+"""How Kernel Tuner would compile and launch a configuration of a tuning space.
+
+Block sizes come from the parameters with those names (default: 256 threads); the grid is the problem size divided by
+its divisors, rounded up; parameters, block and grid sizes and ``kernel_tuner`` become macros, unless `defines` is
+given. (Kernel Tuner's documentation, "tune_kernel" and "Design of the tunable kernel".)
+"""
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ....errors import UsageError
 from ....frontends.cuda import known_options
 from ....frontends.cuda.compile import read_source
 from ....frontends.load import read_input
-from .restrictions import filled, given, whole
 from .space import TuningSpace, is_file
-
-_SMALL_BYTES = 4096
-"""Arrays up to this size are sent directly."""
-
-
-def by_place(arguments: Sequence[Any], folder: Path) -> dict[str, Any]:
-    """Arguments under ``arg0``, ``arg1``, …; large arrays are stored in `folder`."""
-    return {f"arg{place}": lasting(value, folder, f"arg{place}") for place, value in enumerate(arguments)}
-
-
-def lasting(value: Any, folder: Path, name: str) -> Any:
-    """A value that is cheap to pass on: an array of only zeros or ones becomes its extents, another one a file."""
-    if value is None or isinstance(value, str | bytes | int | float | np.generic):
-        return value
-    if hasattr(value, "select_for_configuration"):
-        return value
-    array = _array(value, name)
-    if array.ndim == 0:
-        return array[()]
-    extents = ",".join(map(str, array.shape))
-    kind = {"f": "f", "i": "i", "u": "u"}.get(array.dtype.kind)
-    if array.size == 0:
-        raise UsageError(f"argument {name}: an empty array, expected at least one element")
-    if kind and array.size and array.flat[0] in (0, 1) and not (array != array.flat[0]).any():
-        filling = "" if array.flat[0] == 0 else ":ones"
-        return f"{kind}{8 * array.itemsize}[{extents}]{filling}"
-    if array.nbytes <= _SMALL_BYTES:
-        return array
-    content = repr((array.dtype.str, array.shape)).encode() + array.tobytes()
-    file = folder / f"{name}-{hashlib.sha256(content).hexdigest()[:16]}.npy"
-    np.save(file, array, allow_pickle=False)
-    return f"@{file}"
-
-
-def constants(held: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Contents of constant memory, treated like arguments."""
-    return {name: lasting(value, folder, f"constant-{name}") for name, value in held.items()}
-
-
-def _array(value: Any, name: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """The data of an array, also from a GPU; complex numbers as pairs, structures as bytes."""
-    for away in ("detach", "cpu", "get"):
-        if hasattr(value, away) and not isinstance(value, Mapping):
-            value = getattr(value, away)()
-    try:
-        array = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
-    except Exception as error:
-        raise UsageError(f"argument {name}: {type(value).__name__} cannot be read as an array: {error}") from None
-    if array.dtype.kind == "c":
-        return array.view(f"f{array.itemsize // 2}")
-    if array.dtype.kind == "V" and array.ndim:
-        return array.view(np.uint8)
-    if array.dtype.kind == "b":
-        return array.view(np.uint8)
-    if array.dtype.kind not in "fiu":
-        raise UsageError(f"argument {name}: {type(value).__name__} of {array.dtype}, expected numbers")
-    return array
-
-
-# How Kernel Tuner would compile and launch a configuration of a tuning space.
-#
-# Block sizes come from the parameters with those names (default: 256 threads); the grid is the problem size divided by
-# its divisors, rounded up; parameters, block and grid sizes and ``kernel_tuner`` become macros, unless `defines` is
-# given. (Kernel Tuner's documentation, "tune_kernel" and "Design of the tunable kernel".)
+from .values import chosen, filled, given, whole
 
 USUAL_BLOCK = (256, 1, 1)
 OURS = "drywarp_value_of_"
@@ -118,7 +56,7 @@ def _launch(space: TuningSpace, parameters: Mapping[str, Any], arguments: Mappin
         "entry": filled(space.kernel_name, parameters),
         "grid": grid,
         "block": block,
-        "args": {name: _chosen(value, parameters) for name, value in arguments.items()},
+        "args": {name: chosen(value, parameters) for name, value in arguments.items()},
         "constants": dict(space.cmem_args),
         "shared": None if shared is None else whole(shared, parameters, "smem_args['size']"),
         "defines": {**(flags.defines or {}), **{OURS + name: value for name, value in macros.items()}},
@@ -131,7 +69,7 @@ def _launch(space: TuningSpace, parameters: Mapping[str, Any], arguments: Mappin
 
 def grid_of(space: TuningSpace, parameters: Mapping[str, Any]) -> tuple[int, ...]:
     """Blocks in three dimensions: the problem size divided by the divisors, rounded up."""
-    size = given(space.problem_size, parameters, "problem_size") if callable(space.problem_size) else space.problem_size
+    size = given(space.problem_size, parameters, "problem_size")
     parts = list(size) if isinstance(size, Iterable) and not isinstance(size, str) else [size]
     extents = [whole(part, parameters, "problem_size") for part in [*parts, 1, 1, 1][:3]]
     return tuple(
@@ -198,9 +136,3 @@ def _written(text: str, macros: Mapping[str, str], origin: str) -> str:
         else:
             lines.append(f"constexpr int {name} = {OURS}{name};")
     return "\n".join([*lines, f'#line 1 "{origin}"' if origin else "#line 1", text])
-
-
-def _chosen(value: Any, parameters: Mapping[str, Any]) -> Any:
-    """The value of Kernel Tuner's `Tunable` argument in this configuration; any other argument unchanged."""
-    choose = getattr(value, "select_for_configuration", None)
-    return choose(dict(parameters)) if callable(choose) else value

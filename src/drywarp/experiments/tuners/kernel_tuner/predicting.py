@@ -17,15 +17,16 @@ from ...._version import __version__
 from ....errors import DrywarpError, InputFileError, UsageError
 from ....frontends.cache import tool_versions
 from ....hardware import Gpu, load_gpu
+from ...rows import SPENT, Answer, Settings, values_hash
 from ...rows.pool import run_rows
-from ...rows.predict import SPENT, Answer, Settings, values_hash
 from ...rows.recipe import CLOCK
 from ...rows.row_file import RowFile
 from ...rows.worker import Task
 from ...sweep.row import FAILED, SweepRow, form_of
-from .launch import by_place, constants, launch_of
+from .launch import launch_of
 from .predictions import Key, Predictions, key_text
 from .space import TuningSpace
+from .values import by_place, constants
 
 # Predictions stored in a file while a space is predicted, in the format of a sweep's rows: interrupted runs resume.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import inspect
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,34 +47,6 @@ def value_of(text: str, parameters: Mapping[str, Any], what: str) -> Any:
         raise
     except Exception as error:
         raise UsageError(f"{what} {text!r}: {error} (parameters: {', '.join(parameters)})") from None
-
-
-def whole(value: Any, parameters: Mapping[str, Any], what: str) -> int:
-    """An integer, given directly, as an expression, or as a function of the configuration."""
-    found = given(value, parameters, what)
-    try:
-        return int(found)
-    except (TypeError, ValueError):
-        raise UsageError(f"{what}: got {found!r}, expected a whole number") from None
-
-
-def given(value: Any, parameters: Mapping[str, Any], what: str) -> Any:
-    """The value of an expression or a function of the configuration; anything else unchanged."""
-    if isinstance(value, str):
-        return value_of(value, parameters, what)
-    if not callable(value):
-        return value
-    try:
-        return value(dict(parameters))
-    except ZeroDivisionError:
-        raise
-    except Exception as error:
-        raise UsageError(f"{what}: the function failed: {type(error).__name__}: {error}") from None
-
-
-def filled(text: str, parameters: Mapping[str, Any]) -> str:
-    """A text with the parameters' names replaced by their values: ``gemm<BM, BN>``."""
-    return re.sub(r"\w+", lambda word: str(parameters.get(word[0], word[0])), text)
 
 
 def _tree(text: str) -> ast.expr:

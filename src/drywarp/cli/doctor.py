@@ -1,4 +1,4 @@
-"""`drywarp doctor` and `drywarp cache`: check the installation, and show or clear the cache."""
+"""`drywarp doctor`: what is installed, and what each missing part would add."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import importlib.util
 import platform
 import sys
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 
 from ..analysis.result import headed
 from ..errors import DrywarpError
@@ -44,14 +43,14 @@ def checkup() -> tuple[Part, ...]:
         _clang(),
         _cache(),
         _assembler(),
-        _package("triton", "compiles Triton kernels", extra="triton"),
-        _package("numba_cuda", "compiles Numba kernels to PTX", extra="numba-cuda"),
-        _package("kernel_tuner", "orders its search by drywarp's predictions", extra="kernel-tuner"),
-        _package("zstandard", "reads zstd-compressed fat binaries and executables", extra="binaries"),
-        _package("lz4", "reads LZ4-compressed fat binaries and executables", extra="binaries"),
-        _package("matplotlib", "draws figures", extra="plot"),
-        _package("pyarrow", "writes rows as Parquet", extra="parquet"),
-        _package("distributed", "distributes sweeps over several machines", extra="dask"),
+        _package("triton", "compiles Triton kernels", "triton"),
+        _package("numba_cuda", "compiles Numba kernels to PTX", "numba-cuda"),
+        _package("kernel_tuner", "orders its search by drywarp's predictions", "kernel-tuner"),
+        _package("zstandard", "reads zstd-compressed fat binaries and executables", "binaries"),
+        _package("lz4", "reads LZ4-compressed fat binaries and executables", "binaries"),
+        _package("matplotlib", "draws figures", "plot"),
+        _package("pyarrow", "writes rows as Parquet", "parquet"),
+        _package("distributed", "distributes sweeps over several machines", "dask"),
     )
 
 
@@ -112,12 +111,11 @@ def _assembler() -> Part:
     return Part("ptxas", "ok" if version else "broken", version, False, f"{purpose}: {path}")
 
 
-def _package(name: str, purpose: str, *, needed: bool = False, extra: str = "") -> Part:
+def _package(name: str, purpose: str, extra: str) -> Part:
     label = name.replace("_", "-")
     if importlib.util.find_spec(name) is None:
-        remedy = f"pip install 'drywarp[{extra}]'" if extra else f"pip install {name}"
-        return Part(label, "missing", "", needed, purpose, remedy)
-    return Part(label, "ok", importlib.metadata.version(name), needed, purpose)
+        return Part(label, "missing", "", False, purpose, f"pip install 'drywarp[{extra}]'")
+    return Part(label, "ok", importlib.metadata.version(name), False, purpose)
 
 
 def _cache() -> Part:
@@ -141,9 +139,6 @@ def doctor_dict(parts: tuple[Part, ...]) -> dict[str, object]:
     }
 
 
-# `drywarp doctor`: what is installed, and what each missing part would add.
-
-
 def doctor_command(json: bool = False) -> int:
     """Check the installation; exit status 1 if a needed part is missing."""
     from ..report.tables import aligned
@@ -155,31 +150,3 @@ def doctor_command(json: bool = False) -> int:
         rows = [[p.name, p.state, p.version, p.purpose + (f" ({p.remedy})" if p.remedy else "")] for p in parts]
         print("\n".join(aligned(rows)))
     return 0 if healthy(parts) else 1
-
-
-# `drywarp cache`: results cached between runs.
-
-
-class Action(StrEnum):
-    """An action on the cache."""
-
-    show = "show"
-    clear = "clear"
-
-
-def cache_command(
-    action: Action = Action.show,
-    json: bool = False,
-) -> None:
-    """Show or clear the cache: compiled kernels, emulations, results and headers."""
-    from ..support.text import bytes_text
-
-    held = cache.clear() if action is Action.clear else cache.usage()
-    if json:
-        body = {"folder": str(held.folder), "entries": held.entries, "bytes": held.bytes, "writable": held.writable}
-        head = {**headed(), "action": action.value}
-        print_json({**head, **body})
-        return
-    done = "cleared" if action is Action.clear else "holds"
-    size = bytes_text(held.bytes)
-    print(f"{held.folder}: {done} {held.entries} kernels, {size} with emulations, results and headers")
