@@ -10,8 +10,8 @@ import pytest
 from drywarp.execution.symbolic import AccessReport, Hints, LoopReport, StaticProfile, assume_launch, static_profile
 from drywarp.execution.symbolic.amd.architecture import wide_loads as amd_loads
 from drywarp.execution.symbolic.amd.operands import place_of
+from drywarp.execution.symbolic.nvidia.decoder import StaticBanks
 from drywarp.execution.symbolic.nvidia.needed import wide_loads as nvidia_loads
-from drywarp.execution.symbolic.nvidia.reads import StaticBanks
 from drywarp.execution.symbolic.parameters import INTEGER, POINTER
 from drywarp.execution.symbolic.state import DATA
 from drywarp.kernel.kernel import Kernel, Parameter, Resources
