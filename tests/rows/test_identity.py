@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from drywarp.errors import UsageError
 from drywarp.experiments.rows import Settings
 from drywarp.experiments.rows.identity import changed, content_of, fingerprint, identity
 from drywarp.experiments.rows.recipe import Recipe, as_value
@@ -62,3 +63,13 @@ def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
 )
 def test_a_cell_is_a_number_only_if_it_is_written_as_one(cell: str, value: float | str) -> None:
     assert as_value(cell) == value
+
+
+@pytest.mark.parametrize("config", ["best:x", "best:0", "best:", "bestof"])
+def test_a_choice_of_configurations_that_is_none_is_refused_before_any_row(config: str) -> None:
+    with pytest.raises(UsageError, match=r"expected a number, best, or best:N"):
+        Recipe(config=config)
+
+
+def test_choices_of_configurations() -> None:
+    assert [Recipe(config=config).config for config in ("best", "best:3", "{n}", "2")] == ["best", "best:3", "{n}", "2"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...analysis.best_config import BEST, most_configs
 from ...errors import UsageError
 from ...frontends.cuda import CudaOptions
 from ...frontends.load import as_source as path_or_text
@@ -94,6 +95,8 @@ class Recipe:
     def __post_init__(self) -> None:
         # Bad options are refused before anything is predicted.
         CudaOptions(compiler_options=self.compiler_options)
+        if self.config and self.config.startswith(BEST):
+            most_configs(self.config)
 
 
 def named_columns(text: str | None) -> frozenset[str]:
@@ -143,7 +146,7 @@ def launch_of(recipe: Recipe, row: Row, macros: Sequence[str], dashes: str = "--
     if recipe.cluster is not None:
         given["cluster"] = evaluator.extents(recipe.cluster, "cluster")
     if recipe.config is not None:
-        best = recipe.config.startswith("best")
+        best = recipe.config.startswith(BEST)
         given["config"] = recipe.config if best else evaluator.whole(recipe.config, "config")
     if recipe.clock is not None:
         given[CLOCK] = recipe.clock if recipe.clock in CLOCKS else evaluator.positive(recipe.clock, "clock")
