@@ -67,7 +67,6 @@ def compile_cuda(
     arch: str,
     entry: str | None = None,
     options: CudaOptions | None = None,
-    defines: Mapping[str, str] | None = None,
     name: str = "",
 ) -> Kernel:
     """Compile one kernel for `arch` (``sm_80``). A `Path` is read; a string is the source itself.
@@ -76,7 +75,7 @@ def compile_cuda(
     that messages and source lines use for a string, instead of the default one. Raises CompileError with the
     compiler's own message, UsageError for an unknown entry.
     """
-    options = options or CudaOptions(defines=defines)
+    options = options or CudaOptions()
     made = machine_code_of(source, arch, entry, options, name)
     kernel = replace(
         made.kernels[made.symbol],
@@ -141,7 +140,6 @@ def layouts_of(
     entry: str | None,
     options: CudaOptions,
     kernel: Kernel,
-    name: str = "",
     needed: bool = True,
 ) -> Layouts:
     """The layouts of a kernel's parameters and of the variables, from a build with debug information; nothing runs it.
@@ -149,7 +147,7 @@ def layouts_of(
     Where it is not `needed`, a build that takes long is given up earlier.
     Raises CompileError if the source does not compile with debug information, UsageError if that lacks the kernel.
     """
-    translation, declaration, expression = _wanted(source, entry, options, name, arch)
+    translation, declaration, expression = _wanted(source, entry, options, "", arch)
     names = _asked_for(declaration, expression)
     flags = [f"--gpu-architecture={arch}", "--device-debug", *options.flags()]
     key = cache.key_of("layouts", kernel.symbol, build_key(translation, names, flags))
