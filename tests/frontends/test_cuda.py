@@ -284,7 +284,7 @@ def test_whatever_matters_is_part_of_the_key(compiler: Compiler) -> None:
     changes: list[dict[str, Any]] = [
         {"source": SCALE + " "},
         {"arch": "sm_75"},
-        {"defines": {"A": "1"}},
+        {"options": CudaOptions({"A": "1"})},
         {"options": CudaOptions(max_registers=32)},
         {"options": CudaOptions(std="c++14")},
     ]

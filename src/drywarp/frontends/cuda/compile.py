@@ -62,12 +62,7 @@ def choose_entry(declared: Sequence[KernelDeclaration], entry: str | None, origi
 
 
 def compile_cuda(
-    source: str | Path,
-    *,
-    arch: str,
-    entry: str | None = None,
-    options: CudaOptions | None = None,
-    name: str = "",
+    source: str | Path, *, arch: str, entry: str | None = None, options: CudaOptions | None = None, name: str = ""
 ) -> Kernel:
     """Compile one kernel for `arch` (``sm_80``). A `Path` is read; a string is the source itself.
 
@@ -135,12 +130,7 @@ def _with_names(translation: Translation, arch: str, names: Sequence[str], optio
 
 
 def layouts_of(
-    source: str | Path,
-    arch: str,
-    entry: str | None,
-    options: CudaOptions,
-    kernel: Kernel,
-    needed: bool = True,
+    source: str | Path, arch: str, entry: str | None, options: CudaOptions, kernel: Kernel, needed: bool = True
 ) -> Layouts:
     """The layouts of a kernel's parameters and of the variables, from a build with debug information; nothing runs it.
 
