@@ -12,7 +12,7 @@ import pytest
 
 import drywarp
 from drywarp.analysis.advice.rules import all_rules, explained, meanings, rule_texts
-from drywarp.analysis.result.answer import LIMIT_WORDS
+from drywarp.analysis.result.answer import limit_names
 from drywarp.analysis.result.detail import LEAST_GAIN, Finding, RuleText
 from drywarp.errors import UsageError
 from drywarp.hardware import gpu_names, load_gpu
@@ -132,7 +132,7 @@ def test_every_stall_reason_and_limit_has_a_text() -> None:
     by_kind = {kind: {m.name for m in meanings() if m.kind == kind} for kind in ("stall reason", "limiter")}
     assert by_kind["stall reason"] == set(REASONS)
     subsystems = {name for gpu in gpu_names() for name in load_gpu(gpu).subsystems}
-    assert by_kind["limiter"] == {*subsystems, *LIMIT_WORDS} == set(LIMIT_WORDS)
+    assert by_kind["limiter"] == {*subsystems, *limit_names()} == set(limit_names())
     for meaning in meanings():
         assert min(len(text) for text in (meaning.title, meaning.what, meaning.helps)) > 10
         assert set(meaning.rules) <= set(all_rules())

@@ -78,6 +78,14 @@ class Setting:
         """The same setting with one more change of the costed workload."""
         return replace(self, changes=(*self.changes, change))
 
+    def changed(
+        self, change: Callable[[CostedNode], CostedNode], where: Callable[[CostedNode], bool] | None = None
+    ) -> Setting | None:
+        """The same setting with every node changed; None if there is no node for which `where` holds."""
+        if where and not any(where(node) for path in self.costed.paths for node in path.nodes):
+            return None
+        return self.then(lambda costed: change_nodes(costed, change))
+
     def indices(self, *classes: str) -> list[int]:
         """Executed instructions of these classes."""
         return [n for n, ins in enumerate(self.instructions) if ins.class_ in classes and self.executions[n] > 0]

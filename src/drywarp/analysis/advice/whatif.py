@@ -89,11 +89,7 @@ def lighter(instructions: Collection[int], share: float, name: str) -> WhatIf:
         )
         return replace(node, lambda_ticks=round(node.lambda_ticks * share), levels=levels)
 
-    def apply(setting: Setting) -> Setting | None:
-        present = any(node.instruction in instructions for path in setting.costed.paths for node in path.nodes)
-        return setting.then(lambda costed: change_nodes(costed, change)) if present else None
-
-    return WhatIf(name, "code", apply)
+    return WhatIf(name, "code", lambda setting: setting.changed(change, lambda n: n.instruction in instructions))
 
 
 def as_class(instructions: Collection[int], class_: str, name: str) -> WhatIf:
@@ -127,10 +123,7 @@ def more_loads_in_flight() -> WhatIf:
         waited = dependent_reason(node.class_, node.goes_on) == "long_scoreboard" and node.sets >= 0
         return replace(node, latency_ticks=node.latency_ticks // TWICE) if waited else node
 
-    def apply(setting: Setting) -> Setting | None:
-        return setting.then(lambda costed: change_nodes(costed, change))
-
-    return WhatIf("twice the loads in flight", "code", apply)
+    return WhatIf("twice the loads in flight", "code", lambda setting: setting.changed(change))
 
 
 def more_independent_instructions() -> WhatIf:
@@ -145,7 +138,7 @@ def more_independent_instructions() -> WhatIf:
                 return replace(node, stall_ticks=stall)
             return replace(node, stall_ticks=stall, latency_ticks=node.latency_ticks // TWICE)
 
-        return setting.then(lambda costed: change_nodes(costed, change))
+        return setting.changed(change)
 
     return WhatIf("twice the independent arithmetic", "code", apply)
 
@@ -160,17 +153,13 @@ def ideal_latency(name: str) -> WhatIf:
     """Set Λ = 0 for instructions that issue to a pipe; memory latency is left to `ideal_level`."""
 
     def apply(setting: Setting) -> Setting | None:
-        costed = setting.costed
-        number = [subsystem.name for subsystem in costed.subsystems].index(name)
-        nodes = [node for path in costed.paths for node in path.nodes if node.subsystem == number]
-        waited = any(node.sets >= 0 and node.latency_ticks > 0 for node in nodes)
-        return setting.then(lambda b: _without_latency(b, number)) if waited else None
+        number = [subsystem.name for subsystem in setting.costed.subsystems].index(name)
+        return setting.changed(
+            lambda node: replace(node, latency_ticks=0) if node.subsystem == number else node,
+            lambda node: node.subsystem == number and node.sets >= 0 and node.latency_ticks > 0,
+        )
 
     return WhatIf(f"Λ of {name} = 0", "ideal", apply)
-
-
-def _without_latency(costed: CostedWorkload, number: int) -> CostedWorkload:
-    return change_nodes(costed, lambda node: replace(node, latency_ticks=0) if node.subsystem == number else node)
 
 
 def no_fixed_latency() -> WhatIf:
@@ -178,12 +167,9 @@ def no_fixed_latency() -> WhatIf:
 
     def apply(setting: Setting) -> Setting | None:
         slot = to_ticks(setting.gpu.scheduler.slot_cycles)
-
-        def change(node: CostedNode) -> CostedNode:
-            return replace(node, stall_ticks=min(node.stall_ticks, slot))
-
-        waits = any(node.stall_ticks > slot for path in setting.costed.paths for node in path.nodes)
-        return setting.then(lambda costed: change_nodes(costed, change)) if waits else None
+        return setting.changed(
+            lambda node: replace(node, stall_ticks=min(node.stall_ticks, slot)), lambda node: node.stall_ticks > slot
+        )
 
     return WhatIf("fixed latencies = 1 cycle", "ideal", apply)
 
@@ -311,11 +297,7 @@ def split(carveout: int, blocks: int, l1_bytes: int) -> WhatIf:
 def no_barriers() -> WhatIf:
     """Treat a barrier as an ordinary instruction that no warp waits at."""
 
-    def apply(setting: Setting) -> Setting | None:
-        def change(node: CostedNode) -> CostedNode:
-            return replace(node, barrier=False, lambda_ticks=0, latency_ticks=0) if node.barrier else node
+    def change(node: CostedNode) -> CostedNode:
+        return replace(node, barrier=False, lambda_ticks=0, latency_ticks=0) if node.barrier else node
 
-        some = any(node.barrier for path in setting.costed.paths for node in path.nodes)
-        return setting.then(lambda costed: change_nodes(costed, change)) if some else None
-
-    return WhatIf("no waiting at barriers", "code", apply)
+    return WhatIf("no waiting at barriers", "code", lambda setting: setting.changed(change, lambda node: node.barrier))

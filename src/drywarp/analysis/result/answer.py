@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ...execution.symbolic.report import StaticReport
 from ...kernel.kernel import Resources
@@ -14,53 +18,18 @@ from ...models.base import UNKNOWN_LIMIT, Prediction
 from ...support.text import json_of
 from .detail import Advice, Detail, ExecutionTrace, Finding
 
-LIMIT_WORDS = {
-    "dram": "DRAM bandwidth",
-    "l2": "L2 bandwidth",
-    "l3": "the bandwidth of the Infinity Cache",
-    "issue": "the warp schedulers' issue slots",
-    "latency": "latency",
-    "launch": "the launch of blocks",
-    "host": "the bus to host memory",
-    "atomics": "atomics in the L2",
-    UNKNOWN_LIMIT: "something unknown",
-    "lsu": "the load-store unit",
-    "alu": "the integer and logic units",
-    "fma": "the FP32 units",
-    "fp16": "the FP16 units",
-    "fp64": "the FP64 units",
-    "xu": "the special-function units",
-    "uniform": "the uniform datapath",
-    "tensor": "the tensor cores",
-    "cbu": "the branch unit",
-    "adu": "the address unit",
-    "bar": "barriers",
-    "tex": "the texture units",
-    "tma": "the copy engine (TMA)",
-    "async_shared": "the data path of shared memory",
-    "async_tensor": "the tensor cores",
-    "gmma": "the queue of warp-group products",
-    "tensor_memory": "loads and stores of tensor memory",
-    "valu": "the vector units",
-    "salu": "the scalar unit",
-    "vmem": "the vector memory unit",
-    "lds": "the local data share",
-    "matrix": "the matrix cores",
-    "branch": "the branch unit",
-    "internal": "instructions without a unit",
-    "comp": "computation",
-    "mem": "memory",
-    "local": "local memory",
-    "smem": "shared memory",
-    "sfu": "special functions",
-    "fp": "floating-point arithmetic",
-}
-"""What may limit a kernel, subsystems of the GPU files included, in a CUDA programmer's words."""
+
+@cache
+def limit_names() -> dict[str, str]:
+    """What may limit a kernel, subsystems of the GPU files included, in a CUDA programmer's words."""
+    file = Path(__file__).parents[1] / "advice" / "limits.toml"
+    rows = msgspec.toml.decode(file.read_bytes(), type=dict[str, dict[str, Any]])["limiters"]
+    return {name: row.get("words", row["title"]) for name, row in rows.items()}
 
 
 def limit_words(limit: str) -> str:
     """A limit in plain words: `DRAM bandwidth`, `the load-store unit`."""
-    return LIMIT_WORDS.get(limit, f"the {limit} unit")
+    return limit_names().get(limit, f"the {limit} unit")
 
 
 def unit_words(name: str) -> str:

@@ -19,37 +19,21 @@ MOST_STEPS = 8_000_000
 FAR = 1 << 62
 
 Ints = npt.NDArray[np.int64]
+_BASE, _SHIFT = 4, 5
 
 
-@dataclass
-class _Columns:
-    """Accesses as columns: instruction, warp, base, pattern, space; `shifts` of enclosing repetitions, outer last."""
+def _columns(items: Sequence[Item], outer: Sequence[Sequence[Addresses]], most: int) -> Ints:
+    """Expand items, at most `most` iterations of each repetition; `outer` holds the enclosing ones' shifts.
 
-    instruction: Ints
-    warp: Ints
-    base: Addresses
-    pattern: Ints
-    space: Ints
-    shifts: Ints
-
-
-def _columns(items: Sequence[Item], outer: Sequence[Sequence[Addresses]], most: int) -> _Columns:
-    """Expand items, at most `most` iterations of each repetition; `outer` holds the enclosing ones' shifts."""
-    parts: list[_Columns] = []
+    A column per access: instruction, warp, pattern, space, base, and the shifts of enclosing repetitions, outer last.
+    """
+    parts: list[Ints] = [np.zeros((_SHIFT + len(outer), 0), np.int64)]
     at = 0
     for item in items:
         if isinstance(item, Access):
-            count = len(item.warps)
-            parts.append(
-                _Columns(
-                    np.full(count, item.instruction, np.int64),
-                    item.warps.astype(np.int64),
-                    item.base,
-                    item.patterns.astype(np.int64),
-                    np.full(count, item.space, np.int64),
-                    np.stack([shifts[at] for shifts in outer]) if outer else np.zeros((0, count), np.int64),
-                )
-            )
+            instruction, space = (np.full(len(item.warps), n, np.int64) for n in (item.instruction, item.space))
+            moves = (shifts[at] for shifts in outer)
+            parts.append(np.stack([instruction, item.warps, item.patterns, space, item.base, *moves]))
             at += 1
         elif isinstance(item, Repetition):
             inside = sum(1 for _ in accesses(item.items))
@@ -57,30 +41,15 @@ def _columns(items: Sequence[Item], outer: Sequence[Sequence[Addresses]], most: 
             one = _columns(item.items, [item.shifts, *round_], most)
             parts.append(_repeated(one, min(item.count, most)))
             at += inside
-    empty = np.zeros(0, np.int64)
-    if not parts:
-        return _Columns(empty, empty, empty, empty, empty, np.zeros((len(outer), 0), np.int64))
-    return _Columns(
-        np.concatenate([p.instruction for p in parts]),
-        np.concatenate([p.warp for p in parts]),
-        np.concatenate([p.base for p in parts]),
-        np.concatenate([p.pattern for p in parts]),
-        np.concatenate([p.space for p in parts]),
-        np.concatenate([p.shifts for p in parts], axis=1),
-    )
+    return np.concatenate(parts, axis=1)
 
 
-def _repeated(one: _Columns, count: int) -> _Columns:
-    """Columns of one iteration, and of `count` iterations, with the innermost shifts applied."""
+def _repeated(one: Ints, count: int) -> Ints:
+    """Columns of `count` iterations, from those of one, with the innermost shifts applied."""
+    repeated = np.tile(np.delete(one, _SHIFT, axis=0), count)
     iteration = np.arange(count, dtype=np.int64)[:, None]
-    return _Columns(
-        np.tile(one.instruction, count),
-        np.tile(one.warp, count),
-        (one.base[None] + iteration * one.shifts[0][None]).reshape(-1),
-        np.tile(one.pattern, count),
-        np.tile(one.space, count),
-        np.tile(one.shifts[1:], (1, count)),
-    )
+    repeated[_BASE] = (one[_BASE] + iteration * one[_SHIFT]).reshape(-1)
+    return repeated
 
 
 def _requests(items: Sequence[Item], most: int) -> int:
@@ -134,14 +103,13 @@ def access_log(
     items = record.items
     most = _fitting(lambda m: _requests(items, m), limit, items)
     columns = _columns(items, (), most)
-    order = np.argsort(columns.warp, kind="stable")
-    warp = columns.warp[order].astype(np.int32)
+    instruction, warp, pattern, space, base = columns[:, np.argsort(columns[1], kind="stable")]
     log = AccessLog(
-        instruction=columns.instruction[order].astype(np.int32),
-        warp=warp,
-        base=columns.base[order],
-        pattern=columns.pattern[order].astype(np.int32),
-        space=columns.space[order].astype(np.int8),
+        instruction=instruction.astype(np.int32),
+        warp=warp.astype(np.int32),
+        base=base.copy(),
+        pattern=pattern.astype(np.int32),
+        space=space.astype(np.int8),
         offsets=np.array(record.offsets, np.int64).reshape(-1, record.lanes),
         masks=np.array(record.masks, np.uint32 if record.lanes <= 32 else np.uint64),
     )
@@ -239,7 +207,7 @@ _Issues = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.flo
 
 def _issues(items: Sequence[_PathItem], most: int) -> _Issues:
     """Block, path and active lanes of every step."""
-    parts: list[_Issues] = []
+    parts: list[_Issues] = [(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32))]
     run: list[_PathIssue] = []
 
     def flush() -> None:
@@ -253,13 +221,8 @@ def _issues(items: Sequence[_PathItem], most: int) -> _Issues:
             run.append(item)
         else:
             flush()
-            columns, times = _issues(item.items, most), min(item.count, most)
-            parts.append((np.tile(columns[0], times), np.tile(columns[1], times), np.tile(columns[2], times)))
+            (block, path, active), times = _issues(item.items, most), min(item.count, most)
+            parts.append((np.tile(block, times), np.tile(path, times), np.tile(active, times)))
     flush()
-    if not parts:
-        return np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32)
-    return (
-        np.concatenate([p[0] for p in parts]),
-        np.concatenate([p[1] for p in parts]),
-        np.concatenate([p[2] for p in parts]),
-    )
+    block, path, active = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return block, path, active

@@ -13,14 +13,7 @@ from typing import Any, TypeAlias
 
 from ...errors import UsageError
 
-NUMBER, POINTER, STRUCTURE, UNION, ARRAY, ENUMERATION = (
-    "number",
-    "pointer",
-    "structure",
-    "union",
-    "array",
-    "enumeration",
-)
+NUMBER, POINTER, STRUCTURE, UNION, ARRAY, ENUMERATION = "number pointer structure union array enumeration".split()
 
 Step: TypeAlias = "str | int"
 """One step of a path into a value: the name of a field, or an index."""

@@ -21,7 +21,7 @@ import msgspec
 
 from ....errors import UsageError
 from ....support.by_name import plugins
-from ...result.answer import LIMIT_WORDS
+from ...result.answer import limit_names
 from ...result.detail import RuleText
 from .base import Rule, registered
 
@@ -108,7 +108,7 @@ def explained(word: str) -> list[RuleText | Meaning]:
         [name for name, plain in by_plain.items() if plain == wanted]
         or [name for name, plain in by_plain.items() if wanted and plain.startswith(wanted)]
         # Reports say `DRAM bandwidth`, `the load-store unit` and `lsu pipe`.
-        or [name for name in names if wanted and _plain(LIMIT_WORDS.get(name, "")).removeprefix("the-") == wanted]
+        or [name for name in names if wanted and _plain(limit_names().get(name, "")).removeprefix("the-") == wanted]
         or [name for name, plain in by_plain.items() if wanted.startswith(f"{plain}-")]
     )
     if len(chosen) > 1:

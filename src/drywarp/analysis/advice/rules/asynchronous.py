@@ -10,7 +10,7 @@ import numpy as np
 from ....kernel.isa.nvidia.registers import matrix_form
 from ....kernel.profile import SPACE_GLOBAL
 from ....workload.cost import CostedNode, Level, to_ticks
-from ..case import Case, Setting, change_nodes
+from ..case import Case, Setting
 from ..whatif import WhatIf
 from .base import Suspicion, can_be_hidden, rule
 
@@ -26,11 +26,10 @@ def without_latency(class_: str, name: str) -> WhatIf:
     def change(node: CostedNode) -> CostedNode:
         return replace(node, latency_ticks=0) if node.class_ == class_ else node
 
-    def apply(setting: Setting) -> Setting | None:
-        some = any(node.class_ == class_ and node.latency_ticks for path in setting.costed.paths for node in path.nodes)
-        return setting.then(lambda costed: change_nodes(costed, change)) if some else None
+    def waited(node: CostedNode) -> bool:
+        return node.class_ == class_ and node.latency_ticks > 0
 
-    return WhatIf(name, "code", apply)
+    return WhatIf(name, "code", lambda setting: setting.changed(change, waited))
 
 
 def _executed(case: Case, class_: str) -> list[int]:
@@ -99,7 +98,7 @@ def shared_by_pairs(copies: Collection[int], what: str) -> WhatIf:
                 return node
             return replace(node, levels=tuple(halved(node, level) for level in node.levels))
 
-        return setting.then(lambda costed: change_nodes(costed, change))
+        return setting.changed(change)
 
     return WhatIf(f"pairs of blocks share {what}", "code", apply)
 
@@ -166,10 +165,7 @@ def larger_tiles(copies: Collection[int], what: str) -> WhatIf:
         levels = (replace(x, lambda_ticks=x.lambda_ticks // 2, tail_ticks=x.tail_ticks // 2) for x in node.levels)
         return replace(node, lambda_ticks=node.lambda_ticks // 2, levels=tuple(levels))
 
-    def apply(setting: Setting) -> Setting | None:
-        return setting.then(lambda costed: change_nodes(costed, halved))
-
-    return WhatIf(f"one block instead of two, with {what} copied once", "code", apply)
+    return WhatIf(f"one block instead of two, with {what} copied once", "code", lambda setting: setting.changed(halved))
 
 
 @rule("small-tiles")
@@ -231,7 +227,7 @@ def pairs_of_blocks(products: Collection[int], copies: Collection[int], what: st
             return replace(node, levels=tuple(levels))
 
         less = halved.apply(setting)
-        return less and less.then(lambda costed: change_nodes(costed, change))
+        return less and less.changed(change)
 
     return WhatIf(f"pairs of blocks, each with half of {what}", "code", apply)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ....hardware import clusters_at_once
 from ....workload.cost import CostedNode, CostedPath, CostedWorkload, Item, Level, Repeat
-from ..case import Case, Setting, change_nodes
+from ..case import Case, Setting
 from ..whatif import WhatIf
 from .base import Suspicion, rule
 
@@ -94,7 +94,7 @@ def smaller_clusters(old: int, new: int, sms: int) -> WhatIf:
             return replace(node, levels=tuple(oftener(level) for level in node.levels))
 
         filled = replace(setting, gpu=setting.gpu.with_sms(sms))
-        return filled.then(lambda costed: change_nodes(costed, change))
+        return filled.changed(change)
 
     return WhatIf(f"clusters of {new} blocks", "launch", apply)
 

@@ -86,12 +86,12 @@ def _high(x: A, y: A) -> A:
     return (_wide(x) * _wide(y) >> _Q(32)).astype(_U)
 
 
-def _signed_high(x: A, y: A) -> A:
-    return (_uq(_s(x).astype(np.int64) * _s(y).astype(np.int64)) >> _Q(32)).astype(_U)
-
-
 def _signed_product(x: A, y: A) -> A:
     return _uq(_s(x).astype(np.int64) * _s(y).astype(np.int64))
+
+
+def _signed_high(x: A, y: A) -> A:
+    return (_signed_product(x, y) >> _Q(32)).astype(_U)
 
 
 def _count_ones(x: A) -> A:
@@ -124,25 +124,14 @@ def _median(a: A, b: A, c: A) -> A:
     return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
-def _to_unsigned(x: A) -> A:
-    return np.clip(np.nan_to_num(np.trunc(x), nan=0.0), 0, 4294967040.0).astype(np.int64).astype(_U)
-
-
-def _to_signed(x: A) -> A:
-    return _u(np.clip(np.nan_to_num(np.trunc(x), nan=0.0), -2147483648.0, 2147483520.0).astype(np.int32))
-
-
-def _double_to_unsigned(x: A) -> A:
-    return np.clip(np.nan_to_num(np.trunc(x), nan=0.0), 0, 4294967295.0).astype(np.int64).astype(_U)
+def _whole(x: A, low: float, high: float) -> A:
+    """A float without its fraction, within bounds; 0 of a NaN."""
+    return np.clip(np.nan_to_num(np.trunc(x), nan=0.0), low, high).astype(np.int64)
 
 
 def _aligned(high: A, low: A, bits: A) -> A:
     """A word of a pair, starting at a bit of the lower half."""
     return ((_wide(high) << _Q(32) | _wide(low)) >> _wide(bits)).astype(_U)
-
-
-def _wide_field(x: A, f: A) -> A:
-    return (x >> _wide(f & _U(63))) & ((_Q(1) << _wide(f >> _U(16) & _U(63))) - _Q(1))
 
 
 def _fused(a: A, b: A, c: A) -> A:
@@ -203,10 +192,11 @@ VECTOR: dict[str, tuple[str, Function]] = {
     "v_ffbh_u32": ("i:i", _leading_zeros), "v_ffbl_b32": ("i:i", _first_one), "v_bfrev_b32": ("i:i", _reversed_bits),
     "v_cvt_f32_u32": ("f:i", lambda a: np.asarray(a).astype(np.float32)),
     "v_cvt_f32_i32": ("f:i", lambda a: _s(a).astype(np.float32)),
-    "v_cvt_u32_f32": ("i:f", _to_unsigned), "v_cvt_i32_f32": ("i:f", _to_signed),
+    "v_cvt_u32_f32": ("i:f", lambda a: _whole(a, 0, 4294967040.0).astype(_U)),
+    "v_cvt_i32_f32": ("i:f", lambda a: _u(_whole(a, -2147483648.0, 2147483520.0).astype(np.int32))),
     "v_cvt_f64_u32": ("d:i", lambda a: np.asarray(a).astype(np.float64)),
     "v_cvt_f64_i32": ("d:i", lambda a: _s(a).astype(np.float64)),
-    "v_cvt_u32_f64": ("i:d", _double_to_unsigned),
+    "v_cvt_u32_f64": ("i:d", lambda a: _whole(a, 0, 4294967295.0).astype(_U)),
     "v_rcp_iflag_f32": ("f:f", lambda a: np.float32(1) / a), "v_rcp_f32": ("f:f", lambda a: np.float32(1) / a),
     "v_rcp_f64": ("d:d", lambda a: 1.0 / a),
     "v_mul_f32": ("f:ff", lambda a, b: a * b), "v_add_f32": ("f:ff", lambda a, b: a + b),
@@ -230,21 +220,13 @@ def _never(r: A, *sources: A) -> A:
     return None
 
 
-def _signed_overflow_add(r: A, a: A, b: A) -> A:
-    return ((a ^ r) & (b ^ r)) >> _U(31) != 0
-
-
-def _signed_overflow_sub(r: A, a: A, b: A) -> A:
-    return ((a ^ b) & (a ^ r)) >> _U(31) != 0
-
-
 SCALAR: dict[str, tuple[str, Function, Function]] = {
     "s_mov_b32": ("i:i", lambda a: a, _never), "s_mov_b64": ("q:q", lambda a: a, _never),
     "s_movk_i32": ("i:i", lambda a: _u(_signed_low(a, 16)), _never),
     "s_add_u32": ("i:ii", lambda a, b: a + b, lambda r, a, b: r < a),
     "s_sub_u32": ("i:ii", lambda a, b: a - b, lambda r, a, b: a < b),
-    "s_add_i32": ("i:ii", lambda a, b: a + b, _signed_overflow_add),
-    "s_sub_i32": ("i:ii", lambda a, b: a - b, _signed_overflow_sub),
+    "s_add_i32": ("i:ii", lambda a, b: a + b, lambda r, a, b: ((a ^ r) & (b ^ r)) >> _U(31) != 0),
+    "s_sub_i32": ("i:ii", lambda a, b: a - b, lambda r, a, b: ((a ^ b) & (a ^ r)) >> _U(31) != 0),
     "s_mul_i32": ("i:ii", lambda a, b: a * b, _never),
     "s_mul_hi_u32": ("i:ii", _high, _never), "s_mul_hi_i32": ("i:ii", _signed_high, _never),
     "s_lshl_b32": ("i:ii", _shift_left, _nonzero), "s_lshr_b32": ("i:ii", _shift_right, _nonzero),
@@ -262,7 +244,9 @@ SCALAR: dict[str, tuple[str, Function, Function]] = {
     "s_not_b32": ("i:i", lambda a: ~a, _nonzero), "s_not_b64": ("q:q", lambda a: ~a, _nonzero),
     "s_bfe_u32": ("i:ii", lambda a, f: _field(a, f, f >> _U(16)), _nonzero),
     "s_bfe_i32": ("i:ii", lambda a, f: _signed_field(a, f, f >> _U(16)), _nonzero),
-    "s_bfe_u64": ("q:qi", _wide_field, _nonzero),
+    "s_bfe_u64": (
+        "q:qi", lambda a, f: (a >> _wide(f & _U(63))) & ((_Q(1) << _wide(f >> _U(16) & _U(63))) - _Q(1)), _nonzero
+    ),
     "s_bfm_b32": ("i:ii", lambda n, at: ((_U(1) << (n & _U(31))) - _U(1)) << (at & _U(31)), _never),
     "s_bfm_b64": ("q:ii", lambda n, at: ((_Q(1) << _wide(n & _U(63))) - _Q(1)) << _wide(at & _U(63)), _never),
     "s_min_u32": ("i:ii", np.minimum, lambda r, a, b: r == a),

@@ -49,11 +49,9 @@ def class_of(opcode: str) -> str:
         return "unknown"
     if "_lds_" in opcode:
         return "async_copy"
-    space = "local" if opcode.startswith("scratch_") else "global"
-    if space == "local":
+    if opcode.startswith("scratch_"):
         return "local_load" if "_load_" in opcode else "local_store"
-    kind = next(word for word in ("load", "store", "atomic") if f"_{word}_" in opcode)
-    return f"{space}_{kind}"
+    return next(f"global_{word}" for word in ("load", "store", "atomic") if f"_{word}_" in opcode)
 
 
 def _vector_class(opcode: str) -> str:
@@ -65,12 +63,7 @@ def _vector_class(opcode: str) -> str:
         return "sfu"
     if opcode.startswith("v_cvt_"):
         return "convert" if "f64" in opcode else "convert_fast"
-    for pattern, name in (
-        (_MOVE, "move"),
-        (_FULL_PRODUCT, "imad_wide"),
-        (_SHIFT, "shift"),
-        (_BIT, "bit"),
-    ):
+    for pattern, name in ((_MOVE, "move"), (_FULL_PRODUCT, "imad_wide"), (_SHIFT, "shift"), (_BIT, "bit")):
         if pattern.match(opcode):
             return name
     if opcode.startswith(("v_fma_mix", "v_mad_mix", "v_dot2_f32", "v_dot2c_f32")):
@@ -199,16 +192,25 @@ def falls_through(opcode: str) -> bool:
 
 # Numbers that change by a constant with a loop's iterations: which opcodes keep them so.
 
-_EVEN = re.compile(
+keeps_affine = re.compile(
     r"v_(mov|accvgpr_(read|write|mov))_b\d+|v_pk_mov_b32|v_(add|sub|subrev|addc|subb|subbrev)_(co_)?[ui]32|v_add3_u32"
     r"|s_(mov|movk|add|sub|addc|subb|addk|mulk|lshl[1-4]_add)_[biu]\d+|v_readfirstlane_b32"
-)
-_PRODUCTS = re.compile(r"(v_mul_lo|v_mul|v_mad|v_mad_u64|v_mad_i64|s_mul)_[iu]32(_[iu]24)?$")
-_COMPARES = re.compile(r"(s_cmpk?|v_cmpx?)_\w+?_[iuf]\d+$")
-_LONG = re.compile(
+).fullmatch
+"""Whether affine sources give an affine result."""
+is_product = re.compile(r"(v_mul_lo|v_mul|v_mad|v_mad_u64|v_mad_i64|s_mul)_[iu]32(_[iu]24)?$").match
+"""Whether the result is affine only if one of its factors stays constant."""
+is_compare = re.compile(r"(s_cmpk?|v_cmpx?)_\w+?_[iuf]\d+$").match
+"""Whether it compares two numbers."""
+selects = re.compile(r"s_cselect|s_cmov").match
+"""Whether the condition code selects one of two scalars."""
+takes_carry = re.compile(r"s_(addc|subb)_|v_(addc|subb|subbrev)_").match
+"""Whether it adds the upper half of a 64-bit number."""
+works_on_long = re.compile(
     r"(v_lshlrev|s_lshl|v_ashrrev|s_ashr|v_lshrrev|s_lshr)_[bi]64|[vs]_cmpx?_\w+_[iu]64|v_mul_lo_u32|s_mul_i32"
-)
-_SUM = re.compile(r"v_add_(co_)?u32|s_add_u32|v_mad_[iu]64_[iu]32")
+).match
+"""Whether a register pair that it reads is a long integer rather than an address."""
+adds_address = re.compile(r"v_add_(co_)?u32|s_add_u32|v_mad_[iu]64_[iu]32").fullmatch
+"""Whether it may add an offset to an address."""
 CONSTANT_OPERAND = {
     "v_lshlrev_b32": 1, "v_lshlrev_b64": 1, "v_lshl_add_u32": 2, "v_lshl_add_u64": 2, "v_add_lshl_u32": 3,
     "s_lshl_b32": 2, "s_lshl_b64": 2, "v_cndmask_b32": 3, "v_readlane_b32": 2,
@@ -216,41 +218,6 @@ CONSTANT_OPERAND = {
 """Position of the operand that must stay constant: the shift amount, or the lane whose number is taken."""
 SIGN_BIT, SIGN_AMOUNT = 31, {"v_ashrrev_i32": 1, "s_ashr_i32": 2}
 """Position of the shift amount that, if it is the sign bit's, makes the result a sign."""
-
-
-def keeps_affine(opcode: str) -> bool:
-    """Whether affine sources give an affine result."""
-    return _EVEN.fullmatch(opcode) is not None
-
-
-def is_product(opcode: str) -> bool:
-    """Whether the result is affine only if one of its factors stays constant."""
-    return _PRODUCTS.match(opcode) is not None
-
-
-def is_compare(opcode: str) -> bool:
-    """Whether it compares two numbers."""
-    return _COMPARES.match(opcode) is not None
-
-
-def selects(opcode: str) -> bool:
-    """Whether the condition code selects one of two scalars."""
-    return opcode.startswith(("s_cselect", "s_cmov"))
-
-
-def takes_carry(opcode: str) -> bool:
-    """Whether it adds the upper half of a 64-bit number."""
-    return opcode.startswith(("s_addc_", "s_subb_", "v_addc_", "v_subb_", "v_subbrev_"))
-
-
-def works_on_long(opcode: str) -> bool:
-    """Whether a register pair that it reads is a long integer rather than an address."""
-    return _LONG.match(opcode) is not None
-
-
-def adds_address(opcode: str) -> bool:
-    """Whether it may add an offset to an address."""
-    return _SUM.fullmatch(opcode) is not None
 
 
 # Matrix instructions of AMD GPUs, parsed from their names.
