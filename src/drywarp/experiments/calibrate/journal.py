@@ -231,7 +231,6 @@ class Session:
         block: int,
         arguments: Mapping[str, Value],
         shared: int = 0,
-        iterations: int = ITERATIONS,
         *,
         others: int = 0,
     ) -> Estimate:
@@ -245,8 +244,8 @@ class Session:
             program = Program(template, (*defines.items(), ("LENGTH", str(length))))
             spare = SPARE + others * length
             self.check(program, {name: count * length for name, count in opcodes.items()}, spare)
-            found.append(self.cycles(Run(program, grid, block, {"iterations": iterations, **arguments}, shared)))
-        return (found[1] - found[0]) / (iterations * (LONG - SHORT))
+            found.append(self.cycles(Run(program, grid, block, {"iterations": ITERATIONS, **arguments}, shared)))
+        return (found[1] - found[0]) / (ITERATIONS * (LONG - SHORT))
 
     def occupancy(self, warps: int) -> tuple[int, int]:
         """Blocks and threads of a grid that puts this many warps on every SM at once."""
