@@ -12,9 +12,8 @@ import jsonschema
 import pytest
 
 import drywarp
-from drywarp.analysis.advice.builds import Build, block_sizes, register_caps
+from drywarp.analysis.advice.builds import Build, block_sizes, register_caps, unrolling
 from drywarp.analysis.advice.findings import benefit_chart
-from drywarp.analysis.advice.unrolling import unrolling
 from drywarp.analysis.every_model import with_producers
 from drywarp.analysis.prepare import prepare, prepare_kernel
 from drywarp.analysis.prepared import Prepared

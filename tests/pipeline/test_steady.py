@@ -17,9 +17,9 @@ from pipeline_kernels import COMP, chain, node, workload
 from drywarp.errors import UsageError
 from drywarp.pipeline import POLICIES, Share, SimulationResult, share_of, simulate, trace_of
 from drywarp.pipeline.extrapolate import WORTH, instructions
+from drywarp.pipeline.occupancy import timeline
 from drywarp.pipeline.simulate import run_share, try_share
 from drywarp.pipeline.state import Steady
-from drywarp.pipeline.timeline import timeline
 from drywarp.workload.cost import CostedPath, CostedWorkload, Repeat
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

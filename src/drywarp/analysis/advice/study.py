@@ -10,11 +10,10 @@ from ..prepare import prepare
 from ..prepared import Prepared
 from ..request import Options
 from ..result.detail import LEAST_GAIN, Advice, Finding, WhatIfAnswer
-from .builds import Build, block_sizes, other_gpus, register_caps
+from .builds import Build, block_sizes, other_gpus, register_caps, unrolling
 from .case import Case, Setting
 from .findings import benefit_chart, ranked, simulated, suspicions, what_ifs
 from .resimulate import Outcome, baseline, budget_for, resimulate
-from .unrolling import unrolling
 from .whatif import WhatIf
 
 

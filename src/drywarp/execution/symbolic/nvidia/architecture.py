@@ -17,10 +17,9 @@ from ..state import DATA, Batch, FileShape, State, Value
 from ..words import Architecture, Pair, Step, Walked, safely
 from .compare import guarded, places, shares_of_compares, value_step
 from .control import Finishes, NvidiaWords, convergence_step
-from .decoder import FILES, StaticDecoder, joined_flags, stand_in
+from .decoder import FILES, StaticBanks, StaticDecoder, joined_flags, stand_in
 from .memory import MemorySteps
 from .needed import address_pairs, needed_instructions, shape_place, wide_loads
-from .reads import StaticBanks
 
 
 class Nvidia(NvidiaWords, Architecture):
