@@ -65,6 +65,22 @@ def test_equal_machine_code_of_two_architectures_is_emulated_once(monkeypatch: p
     assert place(hopper).key != place(second).key
 
 
+TABLE = """__constant__ float table[1024];
+__global__ void f(float* y) { y[threadIdx.x] = table[(threadIdx.x * threadIdx.x) & 1023]; }
+"""
+
+
+def test_addresses_of_constants_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked() -> dict[int, float]:
+        made = prepare_kernel(TABLE, gpu="a100", grid=(4,), block=(64,), args={"y": "f32[64]"})
+        return dict(made.profile.constant_addresses)
+
+    (mean,) = asked().values()
+    assert mean > 1
+    monkeypatch.setattr("drywarp.execution.emulator.emulate", None)
+    assert list(asked().values()) == [mean]
+
+
 @pytest.mark.parametrize("name", ["tiled_matmul.cu", "histogram.cu", "pointer_chase.cu"])
 def test_what_comes_back_is_what_was_emulated(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = ready(name)

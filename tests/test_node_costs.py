@@ -100,6 +100,16 @@ def test_operands_take_the_two_banks_of_the_register_file() -> None:
     assert free.read_window_ticks == 0
 
 
+def test_loads_of_constants_take_a_pass_for_each_address() -> None:
+    """λ 3 and Λ 12: with 5 addresses 15 cycles, of which the last 12 follow the first pass."""
+    gpu = with_class(round_gpu(), "constant_load", lambda_=3.0, latency=12.0)
+    made = replace(hand_made("LDC R4, c[0x3][R2]", "LDC R5, c[0x3][R3]"), constant_addresses={1: 5.0})
+    one, several, _ = nodes(made, gpu)
+    assert (one.lambda_ticks, one.latency_ticks) == (ticks(3), ticks(12))
+    assert (several.lambda_ticks, several.latency_ticks) == (ticks(15), ticks(24))
+    assert several.levels == ()
+
+
 # Memory ---------------------------------------------------------------------------------------------------------
 
 

@@ -53,6 +53,15 @@ _SHARED = """__global__ void f(const float* x, float* y, int n) {
 }
 """
 
+_TABLE = """__constant__ float table[1024];
+__global__ void f(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float s = x[i];
+  for (int k = 0; k < 64; ++k) s += table[(INDEX + k) & 1023];
+  y[i] = s;
+}
+"""
+
 _MATMUL = """__global__ void f(const float* x, const float* z, float* y, int n) {
   int c = blockIdx.x * 16 + threadIdx.x % 16, r = blockIdx.y * 16 + threadIdx.x / 16;
   float s = 0;
@@ -364,6 +373,9 @@ PAIRS: dict[str, Pair] = {
         launch(_SHARED.replace("STRIDE", "1"), blocks=864),
         line=7,
         gain=4.0,
+    ),
+    "divergent-constants": Pair(
+        launch(_TABLE.replace("INDEX", "threadIdx.x")), launch(_TABLE.replace("INDEX", "blockIdx.x")), line=5, gain=4.0
     ),
     "redundant-loads": Pair(
         Launch(_MATMUL, (32, 32), 256, _SQUARES),

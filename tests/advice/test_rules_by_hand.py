@@ -128,6 +128,16 @@ def test_bank_conflicts_by_wavefronts() -> None:
     assert look("bank-conflicts", setting("LDS.128 R4, [R2]", accesses=[access(0, LANES * 16, space=1)])) is None
 
 
+def test_constants_by_addresses_per_load() -> None:
+    load = "LDC R4, c[0x3][R2]"
+    made = setting(load, ADD, load, change=lambda seen: replace(seen, constant_addresses={0: 4.0, 2: 6.0}))
+    found = seen("divergent-constants", made, use={"adu": 0.9})
+    assert found.evidence == "6.0 addresses per load of constants, which are served one after another"
+    assert places(found) == [3, 1]
+    assert found.weight == pytest.approx(0.9 * 5 / 6)
+    assert look("divergent-constants", setting(load)) is None
+
+
 def test_atomics_by_lanes_at_an_address() -> None:
     red, shared = "RED.E.ADD.STRONG.GPU [R2.64], R4", "ATOMS.ADD R4, [R2], R5"
     # 40 blocks of one warp; 32 lanes at 8 addresses.

@@ -35,6 +35,11 @@ extern "C" __global__ void alone(const int* a, int* b) {  // no block sees anoth
   __syncthreads();
   b[i] = sum + s[0];
 }
+__constant__ int table[64];
+extern "C" __global__ void looks_up(const int* a, int* b) {  // each lane at another address
+  int i = blockIdx.x * 256 + threadIdx.x;
+  b[i] = table[a[i] & 63] + table[a[i] & 7];
+}
 extern "C" __global__ void after(const int* a, int* b) {  // reads what the block before has written
   int i = blockIdx.x * 256 + threadIdx.x;
   b[i] = (i >= 256 ? b[i - 256] : 1) + a[i];
@@ -63,7 +68,7 @@ MEET = ("after", "over", "paths", "sum")
 
 @pytest.fixture(scope="module")
 def kernels() -> dict[str, Kernel]:
-    names = ("alone", "faulty", *MEET)
+    names = ("alone", "looks_up", "faulty", *MEET)
     return {name: compile_cuda(SOURCE, arch="sm_80", entry=name) for name in names}
 
 
@@ -92,6 +97,7 @@ def outcome(kernel: Kernel, threads: int, blocks: Blocks, limits: Limits) -> dic
         "paths": [(path.blocks.tolist(), path.lanes.tolist()) for path in profile.paths],
         "lanes": profile.thread_instructions,
         "syncs": profile.syncs,
+        "constants": profile.constant_addresses,
     } | {f"log.{name}": getattr(log, name) for name in ("instruction", "warp", "order", "base", "pattern", "space")} | {
         "offsets": log.offsets, "masks": log.masks,
     }  # fmt: skip
@@ -104,7 +110,7 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> None:
         assert equal, name
 
 
-@pytest.mark.parametrize("name", ["alone", "faulty", *MEET])
+@pytest.mark.parametrize("name", ["alone", "looks_up", "faulty", *MEET])
 def test_any_number_of_threads_gives_the_same(kernels: dict[str, Kernel], name: str) -> None:
     expected = outcome(kernels[name], 1, "all", Limits())
     assert ("error" in expected) == (name == "faulty")
@@ -114,8 +120,9 @@ def test_any_number_of_threads_gives_the_same(kernels: dict[str, Kernel], name: 
 
 @pytest.mark.parametrize("limits", [Limits(lane_steps=200_000), Limits(accesses=1500), Limits(lane_steps=3_000_000)])
 @pytest.mark.parametrize("blocks", ["all", None])
-def test_limits_stop_alike(kernels: dict[str, Kernel], limits: Limits, blocks: Blocks) -> None:
-    same(outcome(kernels["alone"], 1, blocks, limits), outcome(kernels["alone"], 3, blocks, limits))
+@pytest.mark.parametrize("name", ["alone", "looks_up"])
+def test_limits_stop_alike(kernels: dict[str, Kernel], limits: Limits, blocks: Blocks, name: str) -> None:
+    same(outcome(kernels[name], 1, blocks, limits), outcome(kernels[name], 3, blocks, limits))
 
 
 def test_kernels_are_run_again_only_where_blocks_meet(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from drywarp.errors import UsageError
 from drywarp.execution.emulator import buffer_content
@@ -50,6 +51,31 @@ def test_saxpy_leaves_two_paths_and_coalesced_accesses(arch):
     first = profile.thread_instructions[:, 0]
     np.testing.assert_array_equal(first, [128] * 8)
     assert profile.steps == profile.executions().sum()
+
+
+LOOK_UP = """
+__constant__ int table[1024];
+extern "C" __global__ void k(const int* i, int* o, int off) {
+  int t = blockIdx.x * blockDim.x + threadIdx.x;
+  int s = table[blockIdx.x + off];
+  if (i[t] >= 0) s += table[i[t] & 1023];
+  o[t] = s;
+}"""
+
+
+@pytest.mark.parametrize("arch", first(ARCHES))
+@given(numbers=hnp.arrays(np.int32, 256, elements=st.integers(-3, 9) | st.integers(-100, 1023)))
+@settings(max_examples=20, deadline=None)
+def test_addresses_that_loads_of_constants_ask_for(arch, numbers):
+    """As many as active lanes have different ones; a warp without such a lane asks for none."""
+    e = run(LOOK_UP, 4, 64, numbers, np.zeros(256, np.int32), 0, arch=arch)
+    by_warp = [{int(n) for n in warp if n >= 0} for warp in numbers.reshape(-1, 32)]
+    asked = [len(addresses) for addresses in by_warp]
+    counts = list(e.profile.constant_addresses.values())
+    # The load may be run under a guard, by every warp, or behind a branch, by those with a lane that needs it.
+    means = [sum(max(1, n) for n in asked) / 8, sum(asked) / max(1, sum(map(bool, asked)))]
+    assert counts == ([] if max(asked) <= 1 else [pytest.approx(counts[0])])
+    assert not counts or any(counts[0] == pytest.approx(mean) for mean in means)
 
 
 @pytest.mark.parametrize("arch", first(ARCHES))

@@ -341,3 +341,14 @@ def test_a_uniform_compare_of_numbers_that_nobody_gave() -> None:
     found = static_profile(kernel, assume_launch(kernel, grid=(4, 1, 1), block=(64, 1, 1), arguments={}))
     # A number that was not given is larger than 15: the branch is taken.
     assert found.profile.executions().tolist() == [8.0] * 6 + [0.0, 8.0]
+
+
+def test_tables_of_constants_are_read_at_one_address() -> None:
+    source = """__constant__ float table[1024];
+__global__ void f(float* y) {
+  y[threadIdx.x] = table[(threadIdx.x * 7) & 1023] + table[blockIdx.x & 1023];
+}"""
+    said = [a.assumed for a in follow(source).report.assumptions if a.what == "indices of constants"]
+    assert said == ["the same for all lanes of a warp"]
+    plain = "__global__ void f(float* y, int n) { y[threadIdx.x] = n; }"
+    assert not [a for a in follow(plain).report.assumptions if a.what == "indices of constants"]

@@ -149,6 +149,20 @@ def test_scattered_sectors_may_take_longer_than_a_stream(ready: Prepared, predic
     assert "scattered accesses" not in tried(replace(ready, behaviour=behaviour(*others)), idle(prediction, dram=1.0))
 
 
+def test_strided_stores_may_share_rows_of_dram(ready: Prepared, prediction: Prediction) -> None:
+    """What they write opens no rows then, what they read still does; random stores were measured."""
+    far = AccessBehaviour(1, SPACE_GLOBAL, 32, 32, dram_read=10, dram_write=30, apart=0.8)
+    regular = replace(ready, behaviour=replace(behaviour(far, replace(far, dram_write=0)), method="affine"))
+    (change,) = tried(regular, idle(prediction, dram=0.9))["scattered accesses"].changes
+    assert change.memory is not None
+    assert [change.memory.accesses[n].apart for n in (0, 1)] == [pytest.approx(0.2), 0.8]
+    random = replace(regular, behaviour=replace(regular.behaviour, method="followed"))
+    only_read = replace(regular, behaviour=replace(regular.behaviour, accesses={0: replace(far, dram_write=0)}))
+    for other, dram in ((random, 0.9), (only_read, 0.9), (regular, 0.01)):
+        variant = tried(other, idle(prediction, dram=dram)).get("scattered accesses")
+        assert variant is None or not variant.changes
+
+
 def test_the_state_of_the_l2_matters_where_it_holds_enough_of_what_is_read(
     ready: Prepared, prediction: Prediction
 ) -> None:
@@ -510,6 +524,13 @@ def test_a_kernel_of_which_all_is_known_keeps_what_is_left_to_the_model() -> Non
         pytest.approx(seen.time_s * residual, rel=1e-5),
     )
     assert (band.level, band.clock_hz) == (KNOWN.level, None)
+    # None of the kernels that the narrow factor comes from ran ahead of its warps.
+    for class_ in ("bulk_copy", "wgmma", "tcgen05"):
+        first, *others = known.kernel.instructions
+        kernel = replace(known.kernel, instructions=(replace(first, class_=class_), *others))
+        wide = band_of(replace(known, kernel=kernel), options, seen)
+        assert wide is not None
+        assert wide.high_s == pytest.approx(seen.time_s * KNOWN.model.asynchronous.value, rel=1e-5)
     # Only of the model whose error was measured, of what was emulated, and of a time.
     assert band_of(known, options, replace(seen, model="volkov")) is None
     assert band_of(known, options, replace(seen, time_s=0.0)) is None

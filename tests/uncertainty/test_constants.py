@@ -33,7 +33,7 @@ def test_every_factor_has_a_reason_and_what_has_no_source_is_the_less_certain() 
         assert proxy.note
         assert 1 < proxy.value <= assumed.value
     assert 0.5 < KNOWN.level < 1
-    assert KNOWN.model.rest.value > KNOWN.model.stream.value > 1
+    assert KNOWN.model.asynchronous.value > KNOWN.model.rest.value > KNOWN.model.stream.value > 1
 
 
 @pytest.mark.parametrize("name", PRODUCTS)

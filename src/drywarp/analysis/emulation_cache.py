@@ -156,6 +156,7 @@ class _Entry(msgspec.Struct):
     syncs: _Array
     sampling: Sampling | None
     products: dict[int, tuple[str, ...]]
+    constant_addresses: dict[int, float]
     tensor_columns: int
     starts: int
 
@@ -192,6 +193,7 @@ class CacheEntry:
             syncs=_array(entry.syncs),
             sampling=entry.sampling,
             products=entry.products,
+            constant_addresses=entry.constant_addresses,
         )
 
     def cache_profile(self, profile: Profile) -> None:
@@ -212,6 +214,7 @@ class CacheEntry:
             syncs=_packed(profile.syncs),
             sampling=profile.sampling,
             products=dict(profile.products),
+            constant_addresses=dict(profile.constant_addresses),
             tensor_columns=profile.kernel.resources.tensor_columns,
             starts=profile.launch.starts,
         )

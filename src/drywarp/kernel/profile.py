@@ -167,6 +167,8 @@ class Profile:
     them pass one: SYNC_SKIP.
 
     `products` are the shapes and element types that `Kernel.with_tensor_use` has given the kernel's instructions.
+    `constant_addresses` is how many different addresses a mean request of a load of constants asks for, by instruction,
+    where that is not 1.
     """
 
     kernel: Kernel
@@ -184,6 +186,7 @@ class Profile:
     logged: npt.NDArray[np.float64] | None = None
     sampling: Sampling | None = None
     products: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    constant_addresses: Mapping[int, float] = field(default_factory=dict)
 
     def executions(self) -> npt.NDArray[np.float64]:
         """Warp-level executions of each instruction over the whole grid, shape (instructions,)."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -75,7 +75,7 @@ class MemoryBehaviour:
     least and the most bytes that may be read. `contended` is a compare-and-swap in a retry loop that several blocks aim
     at one address. `dependent` is a read of data that other blocks of the launch write and that decides what the block
     does. `dirty_bytes` are written bytes still in the L2 when the kernel ends; 0 if an earlier run left as many.
-    `host_read_bytes` and `host_write_bytes` cross the bus to host memory.
+    `host_read_bytes` and `host_write_bytes` cross the bus to host memory. `constant_addresses` is as in `Profile`.
     """
 
     accesses: Mapping[int, AccessBehaviour]
@@ -95,6 +95,7 @@ class MemoryBehaviour:
     dependent: int | None = None
     host_read_bytes: float = 0.0
     host_write_bytes: float = 0.0
+    constant_addresses: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def dram_bytes(self) -> float:
@@ -149,7 +150,7 @@ def analyse_memory(
     # A retry loop around compare-and-swap depends only on what others wrote, so nothing more needs modelling.
     contended = contended_loop(profile, busiest)
     dependent = reads_of_others(profile) if contended is None else None
-    judged = replace(judged, contended=contended, dependent=dependent)
+    judged = replace(judged, contended=contended, dependent=dependent, constant_addresses=profile.constant_addresses)
     return judged if warm_l2 else replace(judged, dirty_bytes=_dirty_bytes(profile.launch.blocks, own, larger, beyond))
 
 

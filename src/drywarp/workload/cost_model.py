@@ -173,7 +173,7 @@ class _Costs:
         cost = self.gpu.classes[class_]
         behaviour = self.memory.accesses.get(node.instruction)
         levels: tuple[Level, ...] = ()
-        if access is None and class_ not in _OWN_COSTS:
+        if access is None and class_ not in _OWN_COSTS and node.instruction not in self.memory.constant_addresses:
             # All instructions of such a class cost the same, but for fences.
             block = class_ == "fence" and _of_block(instruction)
             ticks = self.usual.get(class_ + "_block" * block)
@@ -181,7 +181,7 @@ class _Costs:
                 latency = (cost.block_latency if block else None) or cost.latency or 0.0
                 ticks = self.usual[class_ + "_block" * block] = _ticks(cost, cost.lambda_, latency)
         else:
-            lambda_, latency, levels = self._own(instruction, cost, behaviour)
+            lambda_, latency, levels = self._own(node, cost, behaviour)
             ticks = _ticks(cost, lambda_, latency)
         stall = self.stalls.get((class_, node.stall, node.taken))
         if stall is None:
@@ -214,10 +214,14 @@ class _Costs:
         )
 
     def _own(
-        self, instruction: Instruction, cost: ClassCost, behaviour: AccessBehaviour | None
+        self, node: Node, cost: ClassCost, behaviour: AccessBehaviour | None
     ) -> tuple[float, float, tuple[Level, ...]]:
         """λ, Λ and further levels of an instruction whose costs differ from its class's."""
+        instruction = self.instructions[node.instruction]
         lambda_, latency = cost.lambda_, cost.latency or 0.0
+        if (asked := self.memory.constant_addresses.get(node.instruction)) is not None:
+            # The constant cache serves one address at a time (CUDA C++ Programming Guide, "Constant Memory").
+            return lambda_ * asked, latency + lambda_ * (asked - 1), ()
         if instruction.class_ == "tensor":
             return self._tensor(instruction, lambda_), latency, ()
         if instruction.class_ == "wgmma":

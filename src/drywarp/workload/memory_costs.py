@@ -51,15 +51,15 @@ class MemoryCosts:
         adds to floating-point numbers, `returned` the bytes that a load of global or local memory writes to registers.
 
         An access takes its slot of the load-store unit, or its wavefronts if they take longer: for shared memory as
-        many as its bank conflicts cause; for global and local memory one per line's worth of sectors, per 4 tags, or
-        per pass of the banks if those are also the L1's data stage, or per 128 bytes of registers that a load fills,
-        whichever is largest: lanes that read the same bytes get a copy each. Λ is the mean over the levels that serve
-        its sectors (the average memory access time, GPUPerf §3), plus the λ of its own further wavefronts (analysis
-        paper §6.3); a hit on a sector that another access has just asked for takes as long as that one's miss (the
-        pending hits of Chen and Aamodt, MICRO 2008). Wavefronts at the shared memory of another block of the cluster
-        have a Λ of their own, and take the load-store unit for as long as the network between the SMs takes to move
-        them. Executions without
-        an active lane also take their slot, so they do not hide the conflicts of the others.
+        many as its bank conflicts cause; for global and local memory one per line's worth of sectors, per tags that are
+        looked up in a cycle, or per pass of the banks if those are also the L1's data stage, or per 128 bytes of
+        registers that a load fills, whichever is largest: lanes that read the same bytes get a copy each. Λ is the mean
+        over the levels that serve its sectors (the average memory access time, GPUPerf §3), plus the λ of its own
+        further wavefronts (analysis paper §6.3); a hit on a sector that another access has just asked for takes as long
+        as that one's miss (the pending hits of Chen and Aamodt, MICRO 2008). Wavefronts at the shared memory of another
+        block of the cluster have a Λ of their own, and take the load-store unit for as long as the network between the
+        SMs takes to move them. Executions without an active lane also take their slot, so they do not hide the
+        conflicts of the others.
         """
         levels = self.gpu.memory
         if behaviour is None:

@@ -17,6 +17,8 @@ from .variants import ATOMICS, SCATTERED, Variant, bounds_of, clock_range_mhz, d
 
 MODEL = "model"
 """The part that remains when everything else is right."""
+_ASYNCHRONOUS = ("bulk_copy", "wgmma", "tcgen05")
+"""Classes that run while their warp goes on: the copy engine and products of warp groups and of whole SMs."""
 
 
 def bounded(prepared: Prepared, prediction: Prediction, model: Model) -> tuple[Prediction, MemoryBounds | None]:
@@ -41,7 +43,8 @@ def band_of(
     # Scattered sectors and atomics have their own parts and do not count as a stream.
     apart = any(access.apart for access in prepared.behaviour.accesses.values())
     stream = prediction.limiter == "dram" and not apart and not {SCATTERED, ATOMICS} & {one.name for one in found}
-    residual = known.model.stream if stream else known.model.rest
+    ahead = any(one.class_ in _ASYNCHRONOUS for one in prepared.kernel.instructions)
+    residual = known.model.stream if stream else known.model.asynchronous if ahead else known.model.rest
     parts.append(part(MODEL, [1 / residual.value, residual.value], residual.source))
     clocks = clock_range_mhz(prepared.gpu, options)
     return combine(prediction.time_s, known.level, parts, (clocks[0] * 1e6, clocks[1] * 1e6) if clocks else None)

@@ -75,9 +75,13 @@ class LaunchTimes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The error that remains when everything else is right: for kernels limited by streaming DRAM, and for the rest."""
+    """The error that remains when everything else is right.
+
+    For kernels limited by streaming DRAM, for those with the copy engine or asynchronous products, and for the rest.
+    """
 
     stream: Entry
+    asynchronous: Entry
     rest: Entry
 
 

@@ -173,6 +173,10 @@ def _accesses(prepared: Prepared, prediction: Prediction, known: Uncertainty) ->
     if share and max(busy.get(name, 0.0) for name in ("lsu", "l2", "dram")) * scattered > LEAST_USE:
         reason = f"{share:.0%} of the sectors are scattered, and may take {scattered:g} times as long as a stream"
         yield Variant(SCATTERED, reason, factors=(1 + share * (scattered - 1),))
+    together = with_writes_together(behaviour)
+    if behaviour.method == "affine" and together != behaviour and busy.get("dram", 0.0) > LEAST_USE:
+        reason = "sectors that strided stores write may leave the L2 together with their neighbours"
+        yield Variant(SCATTERED, reason, (Change(memory=together),))
 
 
 def _others(prepared: Prepared, known: Uncertainty) -> Iterator[Variant]:
@@ -286,6 +290,20 @@ def scattered_share(behaviour: MemoryBehaviour) -> float:
         if access.lines >= SEPARATE * access.units and access.units >= SEVERAL * access.requests
     )
     return sum(alone) / sum(asked) if sum(asked) else 0.0
+
+
+def with_writes_together(behaviour: MemoryBehaviour) -> MemoryBehaviour:
+    """As if no sector that leaves for DRAM opened a row of its own.
+
+    The published rate holds for stores to random places. Where addresses follow from the thread's index, neighbouring
+    blocks soon write the rest of a row.
+    """
+
+    def other(access: AccessBehaviour) -> AccessBehaviour:
+        read = access.dram_read / (access.dram_read + access.dram_write) if access.dram_write else 1.0
+        return replace(access, apart=access.apart * read)
+
+    return replace(behaviour, accesses={index: other(access) for index, access in behaviour.accesses.items()})
 
 
 def with_slower_atomics(behaviour: MemoryBehaviour, factor: float) -> MemoryBehaviour:

@@ -16,6 +16,7 @@ from .decode import Decoder, Step, opcode, place
 from .frame import Frame
 from .machine import RANK_SHIFT
 from .operands import ZERO, Fetch, Put, Value, constant, join
+from .recorder import Recorder
 
 HINTS = (
     "E CONSTANT EF EL LU NA STRONG WEAK SYS GPU SM CTA VC PRIVATE U BYPASS ACCESS LTC64B LTC128B LTC256B MMIO"
@@ -356,6 +357,8 @@ def _load_constant(d: Decoder, i: Instruction) -> Step:
     index = d.register(source.register.index, source.register.uniform) if source.register else constant(ZERO)
     bank, offset = d.banks.bank(source.bank), np.uint32(source.offset & 0xFFFFFFFF)
     where = _aligned(place(d.kernel, i), source.bank, width, lambda f: index(f) + offset)
+    if source.register and not source.register.uniform:
+        where = _counted(d, i.pc // 16, where)
     if width < 4:
         narrow = bank if width == 1 else bank.view(np.uint16)
         extend, shift = _EXTEND[kind], np.uint32(width - 1)
@@ -388,6 +391,23 @@ def _aligned(at: str, bank: int, width: int, offset: Fetch) -> Fetch:
         return where
 
     return checked
+
+
+def _counted(d: Decoder, number: int, offset: Fetch) -> Fetch:
+    """Offsets in a constant bank; how many different ones the lanes of a warp ask for is recorded."""
+    recorder: Recorder | None = d.recorder
+    if recorder is None:
+        return offset
+
+    def counted(f: Frame) -> Value:
+        where = offset(f)
+        each = f.spread(where)
+        leaders = each[np.arange(f.rows), f.leader() % LANES]
+        asked = np.sort(np.where(f.lanes(), each, leaders[:, None]), axis=1)
+        recorder.constant(number, f.rows, f.rows + int(np.count_nonzero(np.diff(asked, axis=1))))
+        return where
+
+    return counted
 
 
 @opcode("QSPC", "E S G L C")

@@ -64,8 +64,8 @@ from .sampling import Limits, Reached
 _FIRST_ROWS, _FIRST_PATTERNS = 1 << 18, 1 << 8
 """Initial room; untouched parts cost no memory."""
 RECORD_OPTION = "--recorded-accesses"
-Mark = tuple[int, int, int]
-"""Numbers of steps, accesses and synchronisations."""
+Mark = tuple[int, int, int, dict[int, tuple[int, int]]]
+"""Numbers of steps, accesses and synchronisations, and `Recorder.constants`."""
 _STEP_COLUMNS = ("step_block", "step_warp", "step_lanes")
 _ACCESS_COLUMNS = ("instruction", "warp", "base", "pattern", "space")
 _EACH = {"offsets": LANES, "shapes": SHAPE_BYTES}
@@ -107,6 +107,8 @@ class Recorder:
         self._syncs: list[list[int]] = []
         self.products: dict[int, Counter[tuple[str, ...]]] = {}
         """Shapes and element types of products whose instructions do not state them, and how often there was each."""
+        self.constants: dict[int, tuple[int, int]] = {}
+        """Requests of each load of constants whose address lanes compute, and the addresses that these ask for."""
         # Records of accesses that others have written, and the numbers here of their patterns.
         self._absorbed: list[tuple[Recorder, npt.NDArray[np.int32]]] = []
         self.locate(self._places)
@@ -159,12 +161,13 @@ class Recorder:
 
     def mark(self) -> Mark:
         """How much is recorded, to return to with `back_to`."""
-        return self.steps, int(self.state[ACCESSES]), len(self._syncs)
+        return self.steps, int(self.state[ACCESSES]), len(self._syncs), dict(self.constants)
 
     def back_to(self, mark: Mark) -> None:
         """Drop what was recorded since."""
-        self.state[STEPS], self.state[ACCESSES], syncs = mark
+        self.state[STEPS], self.state[ACCESSES], syncs, constants = mark
         del self._syncs[syncs:]
+        self.constants = dict(constants)
 
     def make_room(self, steps: int, accesses: int, patterns: int | None = None) -> None:
         """Make room for this many more steps and accesses, each with its own pattern if their number is not known."""
@@ -210,6 +213,8 @@ class Recorder:
         for part, begin in zip(parts, begins, strict=False):
             for instruction, found in part.products.items():
                 self.products.setdefault(instruction, Counter()).update(found)
+            for instruction, (requests, addresses) in part.constants.items():
+                self.constant(instruction, requests, addresses)
             self._syncs += [[row[0], row[SYNC_STEP] + begin, *row[2:]] for row in part._syncs]
             self.state[[WARP_STEPS, LANE_STEPS]] += part.state[[WARP_STEPS, LANE_STEPS]]
         self.state[STEPS] = begins[-1]
@@ -249,6 +254,15 @@ class Recorder:
     def product(self, instruction: int, *stated: str) -> None:
         """Record the shape and the element type of a product, and ``SP`` if its first operand is sparse."""
         self.products.setdefault(instruction, Counter())[stated] += 1
+
+    def constant(self, instruction: int, requests: int, addresses: int) -> None:
+        """Record that requests of a load of constants ask for so many addresses, each request's counted apart."""
+        before = self.constants.get(instruction, (0, 0))
+        self.constants[instruction] = before[0] + requests, before[1] + addresses
+
+    def constant_addresses(self) -> dict[int, float]:
+        """Addresses of a mean request of each load of constants whose lanes do not all ask for the same."""
+        return {i: asked / requests for i, (requests, asked) in self.constants.items() if asked > requests}
 
     def usual_products(self) -> tuple[dict[int, tuple[str, ...]], tuple[str, ...]]:
         """The most frequent product of each instruction, and what to say where there are others."""

@@ -422,6 +422,7 @@ class Session:
             sampling=sampling,
             syncs=recorder.syncs(places),
             products=products,
+            constant_addresses=recorder.constant_addresses(),
         )
         left = launch.starts > 0 and not self._told_none.issuperset(map(launch.cluster_of, chosen))
         return Emulation(profile, self.banks, self.memory, left)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...kernel.cfg import ControlFlowGraph, Loop
+from ...kernel.instruction import Constant
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...kernel.profile import Profile, SampledBlock
@@ -258,6 +259,11 @@ class _Walker:
                 found.append(self._at(number, "addresses that depend on data", text))
             elif flags & ASSUMED:
                 found.append(self._at(number, "addresses", "those that the assumed arguments give"))
+        executions = followed.profile.executions()
+        for number, instruction in enumerate(self.kernel.instructions):
+            index = next((o.register for o in instruction.operands if isinstance(o, Constant)), None)
+            if instruction.opcode == "LDC" and index and not index.uniform and executions[number]:
+                found.append(self._at(number, "indices of constants", "the same for all lanes of a warp"))
         return list(dict.fromkeys(found))
 
     def _at(self, instruction: int, what: str, assumed: str) -> Assumption:

@@ -1,4 +1,4 @@
-"""Accesses that collide: bank conflicts in shared memory, and atomics; and values that live in local memory."""
+"""Accesses that collide: in banks of shared memory, as atomics, in constant memory; and values in local memory."""
 
 from __future__ import annotations
 
@@ -56,6 +56,34 @@ def bank_conflicts(case: Case) -> Suspicion | None:
         f"{worst.units / active:.1f} wavefronts per access where {worst.least / active:.1f} would do",
         "pad rows of the shared array by one element, or let consecutive threads access consecutive words",
         case.use_by("shared_load") * (1 - 1 / worst.ratio),
+    )
+
+
+def one_address() -> WhatIf:
+    """Let every load of constants ask for one address."""
+
+    def apply(setting: Setting) -> Setting | None:
+        if not setting.behaviour.constant_addresses:
+            return None
+        return replace(setting, behaviour=replace(setting.behaviour, constant_addresses={}))
+
+    return WhatIf("one address per load of constants", "code", apply)
+
+
+@rule("divergent-constants")
+def divergent_constants(case: Case) -> Suspicion | None:
+    """Loads of constants whose lanes ask for different addresses, most further passes first."""
+    setting = case.setting
+    asked = {n: each for n, each in setting.behaviour.constant_addresses.items() if setting.executions[n]}
+    if not asked:
+        return None
+    order = sorted(asked, key=lambda index: -(asked[index] - 1) * setting.executions[index])
+    return Suspicion(
+        one_address(),
+        setting.places(order),
+        f"{asked[order[0]]:.1f} addresses per load of constants, which are served one after another",
+        "keep the table in shared memory, or read it through a const __restrict__ pointer",
+        case.use_by("constant_load") * (1 - 1 / asked[order[0]]),
     )
 
 

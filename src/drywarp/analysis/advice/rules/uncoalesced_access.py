@@ -99,6 +99,7 @@ def fewer_sectors(access: AccessBehaviour, ideal: Ideal, geometry: MemoryGeometr
         l2_hit=1 - missed / to_l2 if to_l2 else 1.0,
         dram_read=read,
         dram_write=write,
+        apart=0.0,
     )
 
 
