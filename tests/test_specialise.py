@@ -17,6 +17,7 @@ from drywarp.analysis.best_config import best, config_number
 from drywarp.analysis.settle import grid_extents, settle, with_counts
 from drywarp.cli.values import argument_file
 from drywarp.errors import EmulationError, UsageError
+from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
 from drywarp.frontends.load import load, load_kernel
 from drywarp.frontends.loaded import LaunchComment, Loaded, Specialised
@@ -46,7 +47,7 @@ class Waiting:
         if config == 2:
             raise UsageError("k: repeat=0 cannot be")
         assert isinstance(arguments["data"], Buffer)
-        kernel = compile_cuda(SOURCE, arch=arch, defines={"REPEAT": "8" if config == 0 else "1"})
+        kernel = compile_cuda(SOURCE, arch=arch, options=CudaOptions({"REPEAT": "8" if config == 0 else "1"}))
         given = {"data": arguments["data"], "n": arguments["n"], "scratch": None}
         return Specialised(kernel, given, {**arguments, "tile": 32}, (64, 1, 1), 256, {"scratch": 100})
 

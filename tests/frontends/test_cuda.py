@@ -217,7 +217,7 @@ def test_macros_that_a_build_file_sets_are_named_with_the_option() -> None:
     hint = "not defined: ROWS, Tile (a build file may set them: -D ROWS=VALUE -D Tile=VALUE)"
     assert str(raised.value).endswith(hint)
     given = {"Tile": "64", "ROWS": "2", "typo": "1", "KIND(a)": ""}
-    assert compile_cuda(MACROS, arch="sm_80", defines=given).resources.shared_bytes == 256
+    assert compile_cuda(MACROS, arch="sm_80", options=CudaOptions(given)).resources.shared_bytes == 256
 
 
 def test_a_log_without_an_error() -> None:
@@ -284,7 +284,7 @@ def test_whatever_matters_is_part_of_the_key(compiler: Compiler) -> None:
     changes: list[dict[str, Any]] = [
         {"source": SCALE + " "},
         {"arch": "sm_75"},
-        {"defines": {"A": "1"}},
+        {"options": CudaOptions({"A": "1"})},
         {"options": CudaOptions(max_registers=32)},
         {"options": CudaOptions(std="c++14")},
     ]
@@ -485,7 +485,7 @@ def test_types_that_a_macro_chooses_by_way_of_others() -> None:
         'extern "C" __global__ void scale(const int n, const real_arg alpha, real* __restrict__ x) { x[n] = alpha; }'
     )
     for precision, type_ in (("16", "short"), ("32", "float"), ("6464", "double2")):
-        kernel = compile_cuda(text, arch="sm_80", defines={"PRECISION": precision})
+        kernel = compile_cuda(text, arch="sm_80", options=CudaOptions({"PRECISION": precision}))
         assert [(p.name, p.type) for p in kernel.parameters] == [("n", "int"), ("alpha", type_), ("x", type_)]
 
 

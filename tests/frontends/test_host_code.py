@@ -12,10 +12,11 @@ from drywarp.errors import CompileError
 from drywarp.execution.emulator import emulate
 from drywarp.frontends.cuda import CudaOptions
 from drywarp.frontends.cuda.compile import compile_cuda
-from drywarp.frontends.cuda.host_code import device_part, pieces
+from drywarp.frontends.cuda.host_code import pieces
 from drywarp.frontends.cuda.nvrtc import Included, Translation
 from drywarp.frontends.cuda.repair import compile_repaired
 from drywarp.kernel.launch.arguments import make_launch
+from tests.frontends.blanked import device_part
 
 WHOLE = """#include <cuda_runtime.h>
 #include <cstdio>

@@ -9,10 +9,11 @@ import pytest
 from drywarp.errors import CompileError, InputFileError, UsageError
 from drywarp.frontends.cuda import build as build_module
 from drywarp.frontends.cuda.compile import compile_cuda
-from drywarp.frontends.cuda.host_code import device_part, is_class, pieces, without_template
+from drywarp.frontends.cuda.host_code import is_class, pieces, without_template
 from drywarp.frontends.cuda.nvcc import VARIABLE
 from drywarp.frontends.cuda.source import find_kernels
 from tests.effort import first
+from tests.frontends.blanked import device_part
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from ..frontends.formats.own import launches_in, layouts_for
 from ..frontends.loaded import LaunchComment, Loaded, entry_names
 from ..frontends.ptx import is_ptx
 from ..frontends.python import is_python
-from ..frontends.python.file import listed_kernels
+from ..frontends.python.listed import listed_kernels
 from ..hardware import Gpu, load_gpu
 from ..kernel.kernel import Kernel, Resources
 from ..kernel.launch.arguments import parameter_name, signature

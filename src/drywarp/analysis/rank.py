@@ -11,7 +11,7 @@ from typing import Any, Literal
 from .._version import __version__
 from ..errors import DrywarpError, UsageError
 from ..hardware import Gpu
-from ..support.by_name import figures, frame_of, table_html
+from ..support.by_name import figures, notebook
 from ..support.text import json_of, time_text
 from .prepared import Prepared
 from .request import LaunchRequest, Options
@@ -86,14 +86,19 @@ class Ranking:
 
     def _repr_html_(self) -> str:
         """Notebook view: the GPUs in order."""
-        return table_html(
-            self.kernel,
-            [{"GPU": g.gpu, "time": time_text(g.time_s), "limited by": g.limiter, "mode": g.mode} for g in self.gpus],
+        return str(
+            notebook().table_html(
+                self.kernel,
+                [
+                    {"GPU": g.gpu, "time": time_text(g.time_s), "limited by": g.limiter, "mode": g.mode}
+                    for g in self.gpus
+                ],
+            )
         )
 
     def to_pandas(self) -> Any:
         """One row per GPU as a pandas DataFrame, with the JSON object's keys. Raises UsageError without pandas."""
-        return frame_of([found.to_dict() for found in self.gpus])
+        return notebook().frame_of([found.to_dict() for found in self.gpus])
 
     def figure(self, **settings: Any) -> Any:
         """Time on every GPU with its band as a Matplotlib figure (docs/figures.md): `theme`, and `width` in inches."""

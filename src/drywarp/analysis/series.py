@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import UsageError
 from ..frontends.loaded import read_launches
 from ..hardware import Gpu, load_gpu
-from ..support.by_name import frame_of, table_html
+from ..support.by_name import notebook
 from ..support.text import time_text
 from .request import Options
 from .result import SCHEMA_VERSION, Analysis
@@ -46,12 +46,12 @@ class LaunchSeries:
             }
             for each in self.launches
         ]  # fmt: skip
-        return table_html(f"{time_text(self.time_s)} in total", rows)
+        return str(notebook().table_html(f"{time_text(self.time_s)} in total", rows))
 
     def to_pandas(self) -> Any:
         """One row per launch as a pandas DataFrame. Raises UsageError if pandas is not installed."""
         answers = [(each, each.analysis) for each in self.launches]
-        return frame_of(
+        return notebook().frame_of(
             [{"name": n.name, "times": n.times, "time_s": a.time_s, "limiter": a.limiter} for n, a in answers]
         )
 

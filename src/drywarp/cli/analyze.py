@@ -136,10 +136,7 @@ def _print_loops(source: str | Path, gpu: str, launch: LaunchOptions, json: bool
 
 
 def serve_command(
-    port: int = 0,
-    browser: bool = True,
-    lane_steps: float = 2e9,
-    analysis_seconds: float = 300.0,
+    port: int = 0, browser: bool = True, lane_steps: float = 2e9, analysis_seconds: float = 300.0
 ) -> None:
     """Serve a local web page: paste a kernel, vary occupancy, λ and Λ; see time, curve and execution profile."""
     check_positive(lane_steps, "--lane-steps")

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from ..execution.emulator import Limits
 
 
+AS_TYPED = ("entry", "grid", "block", "shared", "cluster", "std", "max_registers", "config")
+"""What a launch consists of besides pairs and lists."""
+
+
 @dataclass(frozen=True)
 class CompilerFlags:
     """How to compile a source."""
@@ -55,25 +59,21 @@ class LaunchOptions(CompilerFlags):
     def given(self) -> dict[str, Any]:
         """The keyword arguments for `drywarp.analyze` and similar functions. Raises UsageError for malformed values."""
         return {
-            "entry": self.entry,
-            "grid": self.grid,
-            "block": self.block,
+            **{name: getattr(self, name) for name in AS_TYPED},
             "args": {**argument_file(self.arg_file), **pairs(self.arg, "--arg")},
             "constants": pairs(self.const, "--const"),
-            "shared": self.shared,
-            "cluster": self.cluster,
             "defines": self.macros,
             "includes": tuple(self.include or ()),
-            "std": self.std,
-            "max_registers": self.max_registers,
             "compiler_options": self.others,
-            "config": self.config,
         }
 
     @property
     def stated(self) -> dict[str, Any]:
         """The entries of `given` that the user set."""
         return {name: value for name, value in self.given().items() if value not in (None, (), {})}
+
+
+_SETTINGS = ("warm_l2", "confidence", "static", "full_simulation", "full_emulation")
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,8 @@ class RunOptions:
     def settings(self) -> dict[str, Any]:
         """The fields of `drywarp.Options`, except the limits. Raises UsageError for malformed values."""
         return {
-            "warm_l2": self.warm_l2,
             "blocks": parse_blocks(self.blocks),
-            "confidence": self.confidence,
-            "static": self.static,
-            "full_simulation": self.full_simulation,
-            "full_emulation": self.full_emulation,
+            **{name: getattr(self, name) for name in _SETTINGS},
         }
 
     def limits(self) -> Limits:

@@ -109,12 +109,7 @@ def explain_command(name: str | None = None, json: bool = False) -> None:
 
 
 def list_command(
-    file: str,
-    *,
-    gpu: str = "a100",
-    entry: str | None = None,
-    build: CompilerFlags,
-    json: bool = False,
+    file: str, *, gpu: str = "a100", entry: str | None = None, build: CompilerFlags, json: bool = False
 ) -> None:
     """List the kernels of a file: signature, registers, shared memory, spills, and a command that analyses each."""
     from ..analysis.listing import list_kernels

@@ -134,11 +134,7 @@ def counts_command(
 # `drywarp import-ncu`: convert a profiler's export to drywarp's profile format.
 
 
-def import_ncu_command(
-    report: str,
-    output: str | None = None,
-    json: bool = False,
-) -> None:
+def import_ncu_command(report: str, output: str | None = None, json: bool = False) -> None:
     """Read a profiler's export: launches, times and metrics in base units."""
     from ..frontends.profiles import read_measured, write_measured
 

@@ -164,10 +164,7 @@ def parse_alphas(text: str) -> list[float]:
 
 
 def reproduce_command(
-    json: bool = False,
-    markdown: bool = False,
-    figure: list[str] | None = None,
-    figure_theme: str | None = None,
+    json: bool = False, markdown: bool = False, figure: list[str] | None = None, figure_theme: str | None = None
 ) -> int:
     """Recompute the numbers published in the papers; exit status 1 if any is not reproduced."""
     from ..experiments.reproduce import left_out, reproduce, totals

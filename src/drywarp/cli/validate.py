@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import UsageError
+from .groups import AS_TYPED
 from .output import check_plot, print_json, print_text, write_plot
 from .progress import counter, rated, resumable
 from .values import check_positive, pairs, parse_blocks
@@ -45,22 +46,14 @@ class RowLaunchOptions:
     def given(self) -> dict[str, Any]:
         """The keyword arguments of `validate`. Raises UsageError for malformed values."""
         return {
+            **{name: getattr(self, name) for name in (*AS_TYPED, "clock")},
             "kernel": None if self.kernel is None else Path(self.kernel),
-            "entry": self.entry,
-            "grid": self.grid,
-            "block": self.block,
             "args": pairs(self.arg, "--arg"),
             "constants": pairs(self.const, "--const"),
-            "shared": self.shared,
-            "cluster": self.cluster,
             "macros": None if self.macros is None else [name for name in self.macros.split(",") if name],
             "defines": pairs(self.define, "-D", value_needed=False),
             "includes": self.include or (),
-            "std": self.std,
             "compiler_options": tuple(self.compiler_option or ()),
-            "max_registers": self.max_registers,
-            "config": self.config,
-            "clock": self.clock,
         }
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
-import importlib.util
 import os
 import re
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,19 +18,26 @@ from pathlib import Path
 import msgspec
 
 from ..errors import ToolError
-from ..support.by_name import version_of
+from ..support.by_name import folders_of, version_of
 from ..support.folders import cache_folder, replace_file
 
 
 @cache
 def toolkit_folder() -> Path:
     """The folder `nvidia/cu13` of the installed packages. Raises ToolError if it is missing."""
-    spec = importlib.util.find_spec("nvidia")
-    for place in spec.submodule_search_locations or () if spec else ():
-        folder = Path(place) / "cu13"
-        if folder.is_dir():
+    for place in folders_of("nvidia"):
+        if (folder := place / "cu13").is_dir():
             return folder
     raise ToolError("NVRTC is not installed (expected: pip install nvidia-cuda-nvrtc nvidia-cuda-nvdisasm)")
+
+
+def programs(name: str) -> Iterator[Path]:
+    """Where a program of CUDA's toolkit may lie: in `$CUDA_HOME`, in `$CUDA_PATH`, and on PATH."""
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if folder := os.environ.get(variable):
+            yield Path(folder) / "bin" / name
+    if found := shutil.which(name):
+        yield Path(found)
 
 
 @cache

@@ -33,12 +33,7 @@ def as_source(source: T) -> T | Path:
 
 
 def load(
-    source: object,
-    *,
-    arch: str,
-    entry: str | None = None,
-    options: CudaOptions | None = None,
-    gpu: Gpu | None = None,
+    source: object, *, arch: str, entry: str | None = None, options: CudaOptions | None = None, gpu: Gpu | None = None
 ) -> Loaded:
     """Load one kernel for `arch`, and the launch comment of its file (empty for machine code and objects).
 

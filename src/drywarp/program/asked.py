@@ -115,9 +115,9 @@ def shape_of(asked: Asked) -> tuple[object, ...]:
     return id(asked.code), asked.grid, asked.block, asked.cluster, asked.shared
 
 
-def quiet_options(models: tuple[str, ...] = ("pipeline",), **chosen: object) -> Options:
+def quiet_options(**chosen: object) -> Options:
     """Options of an analysis for its figures only."""
-    return replace(Options(), models=models, occupancies=range(0), findings=False, brief=True, **chosen)  # type: ignore[arg-type]
+    return replace(Options(), models=("pipeline",), occupancies=range(0), findings=False, brief=True, **chosen)  # type: ignore[arg-type]
 
 
 def pointers(asked: Asked, heap: Heap) -> dict[int, tuple[Allocation, int]]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -105,25 +107,12 @@ def figures() -> Any:
     return import_module("drywarp.report.figures")
 
 
-def summary_html(answer: Mapping[str, Any], sentence: str) -> str:
-    """See `drywarp.report.notebook.summary_html`."""
-    return str(_notebook().summary_html(answer, sentence))
-
-
-def table_html(title: str, rows: Sequence[Mapping[str, str]]) -> str:
-    """See `drywarp.report.notebook.table_html`."""
-    return str(_notebook().table_html(title, rows))
-
-
-def frame(answer: Mapping[str, Any], table: str) -> Any:
-    """See `drywarp.report.notebook.frame`."""
-    return _notebook().frame(answer, table)
-
-
-def frame_of(rows: Sequence[Mapping[str, Any]]) -> Any:
-    """See `drywarp.report.notebook.frame_of`."""
-    return _notebook().frame_of(rows)
-
-
-def _notebook() -> Any:
+def notebook() -> Any:
+    """The module `drywarp.report.notebook`."""
     return import_module("drywarp.report.notebook")
+
+
+def folders_of(package: str) -> list[Path]:
+    """The folders of an installed package, which is not imported; none if it is not installed."""
+    spec = find_spec(package)
+    return [Path(place) for place in spec.submodule_search_locations or ()] if spec else []

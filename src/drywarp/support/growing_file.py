@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from ..errors import UsageError
+from ..errors import InputFileError, UsageError
 
 
 class GrowingFile:
@@ -111,30 +111,56 @@ class GrowingFile:
 
 
 class JsonLines:
-    """JSON objects in a growing file, one a line, as a context manager that locks it; without a path none is stored."""
+    """JSON objects in a growing file, one a line, as a context manager that locks it; without a path none is stored.
 
-    def __init__(self, path: Path | None, contents: str = "rows") -> None:
+    The first line is `head`: what the others depend on. What another program wrote is left unchanged: InputFileError
+    says that it is not what was `expected`.
+    """
+
+    expected = ""
+
+    def __init__(self, path: Path | None, head: Mapping[str, Any], contents: str = "rows") -> None:
+        self.path, self.head = path, json.loads(json.dumps(head))
         self._file = None if path is None else GrowingFile(path, contents=contents)
 
     def __enter__(self) -> Self:
         if self._file is not None:
-            self._file.open_and(self.read)
+            self._file.open_and(self._read)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
 
-    def read(self, file: GrowingFile) -> None:
-        """Take over what an earlier run has left, or begin the file."""
+    def check_head(self, head: Mapping[str, Any]) -> None:
+        """Raise UsageError for the lines of a run with another head, and ValueError for what is no head at all."""
         raise NotImplementedError
+
+    def take(self, row: Mapping[str, Any]) -> None:
+        """Take over a line that an earlier run has left. Raises ValueError, KeyError or TypeError for any other."""
+        raise NotImplementedError
+
+    def _read(self, file: GrowingFile) -> None:
+        """Take over what an earlier run has left, or begin the file."""
+        data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        if not whole and _line(self.head).startswith(data):  # new, or interrupted while its first line was written
+            file.cut()
+            file.append(_line(self.head))
+            return
+        number = 1
+        try:
+            for number, line in enumerate(whole.decode().splitlines() or [""], 1):
+                (self.take if number > 1 else self.check_head)(json.loads(line))
+        except (ValueError, KeyError, TypeError):
+            raise InputFileError(f"{file.path}: line {number}: not {self.expected}") from None
+        file.cut(len(whole))
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write a line completely, or not at all."""
         if self._file is not None:
-            self._file.append(json_line(row))
+            self._file.append(_line(row))
 
 
-def json_line(row: Mapping[str, Any]) -> bytes:
-    """A JSON object as a line."""
+def _line(row: Mapping[str, Any]) -> bytes:
     return (json.dumps(row) + "\n").encode()

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from ...errors import DrywarpError, UsageError
-from ...support.by_name import figures, frame_of, table_html
+from ...support.by_name import figures, notebook
 from ...support.text import json_of, time_text
 from ..result import SCHEMA_VERSION
 
@@ -252,14 +252,14 @@ class Comparison:
             }
             for found in self.gpus
         ]  # fmt: skip
-        return table_html(self.gpus[0].new.kernel if self.gpus else "", rows)
+        return str(notebook().table_html(self.gpus[0].new.kernel if self.gpus else "", rows))
 
     def to_pandas(self, table: str = "gpus") -> Any:
         """`gpus`, `lines` or `counts` of all GPUs as a pandas DataFrame; the column `gpu` names the GPU.
 
         Raises UsageError for an unknown name, or without pandas.
         """
-        return frame_of([{"gpu": found.gpu} | row for found in self.gpus for row in _rows(found, table)])
+        return notebook().frame_of([{"gpu": found.gpu} | row for found in self.gpus for row in _rows(found, table)])
 
     def figure(self, **settings: Any) -> Any:
         """Old and new time on every GPU as a Matplotlib figure (docs/figures.md): `theme`, and `width` in inches."""

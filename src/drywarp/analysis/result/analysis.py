@@ -9,7 +9,7 @@ from ..._version import __version__
 from ...execution.symbolic.report import static_dict
 from ...kernel.profile import Sampling
 from ...pipeline.occupancy import OccupancyTrace
-from ...support.by_name import figures, frame, summary_html
+from ...support.by_name import figures, notebook
 from ...support.text import json_of
 from .answer import Answer
 
@@ -130,7 +130,7 @@ class Analysis(Answer):
 
     def _repr_html_(self) -> str:
         """Compact notebook view of the answer, without scripts."""
-        return summary_html(self.to_dict(), self.verdict)
+        return str(notebook().summary_html(self.to_dict(), self.verdict))
 
     def figure(self, name: str, **settings: Any) -> Any:
         """A Matplotlib figure of the answer, such as ``"occupancy"`` (docs/figures.md lists all).
@@ -146,7 +146,7 @@ class Analysis(Answer):
 
         Its columns are the keys of the JSON object. Raises UsageError for an unknown name, or without pandas.
         """
-        return frame(self.to_dict(), table)
+        return notebook().frame(self.to_dict(), table)
 
     def to_dict(self) -> dict[str, Any]:
         """The documented JSON object (docs/json.md)."""

@@ -17,8 +17,8 @@ HANDLER_MODULES = tuple(
     import_module(f".{name}", __package__)
     for name in (
         *("atomics", "barriers", "bitwise", "bulk_copy", "compare", "control", "convergence", "convert", "floating"),
-        *("half", "integer", "mbarrier", "memory_ops", "packing", "tcgen05", "tensor"),
-        *("tensor_access", "tensor_memory", "texture_ops", "warp_ops", "wgmma"),
+        *("half", "integer", "mbarrier", "memory_ops", "packing", "tcgen05", "tensor", "tensor_memory", "texture_ops"),
+        *("warp_ops", "wgmma"),
     )
 )
 """Modules whose import registers the handlers of the opcodes."""

@@ -9,7 +9,7 @@ from .device import Value, Zeros
 from .fits import fit_boat_hull, fit_line
 from .journal import Session
 from .load import occupancies
-from .result import Curve, Estimate, Findings
+from .result import Estimate, Findings
 
 APART = 1024
 CHAINS, CHAINS_IN_L1 = 16, 4
@@ -104,21 +104,10 @@ def _conflicts(session: Session, findings: Findings) -> None:
         "Λ of a further conflict", further.slope, "cycles", "chain of one warp, per degree of conflict", in_file=False
     )
     by_degree = sorted(zip(degrees, full, alone, strict=True), key=lambda row: row[0])
-    for name, title, column, line, start in (
-        ("conflicts", "Bank conflicts at full occupancy", 1, one_pass, 0),
-        ("conflicts of one warp", "Λ with bank conflicts", 2, further, 1),
+    for name, title, ys, line, start in (
+        ("conflicts", "Bank conflicts at full occupancy", [row[1] for row in by_degree], one_pass, 0),
+        ("conflicts of one warp", "Λ with bank conflicts", [row[2] for row in by_degree], further, 1),
     ):
-        ys = [row[column] for row in by_degree]
-        findings.curves.append(
-            Curve(
-                name,
-                title,
-                "degree of conflict",
-                "cycles per load",
-                tuple(float(row[0]) for row in by_degree),
-                tuple(y.value for y in ys),  # type: ignore[union-attr]
-                tuple(y.spread for y in ys),  # type: ignore[union-attr]
-                tuple(line.at(row[0] - start) for row in by_degree),
-                f"{line.intercept.value:.2f} + {line.slope.value:.3f} · (degree{' − 1' if start else ''})",
-            )
-        )
+        x, fit = [row[0] for row in by_degree], [line.at(row[0] - start) for row in by_degree]
+        told = f"{line.intercept.value:.2f} + {line.slope.value:.3f} · (degree{' − 1' if start else ''})"
+        findings.plot(name, title, ("degree of conflict", "cycles per load"), x, ys, fit, told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .device import Program, Run, Value, Zeros
 from .fits import distinct, fit_capacity, plateaus, two_kinds
 from .journal import Session, cycles_between_loads
-from .result import Curve, Estimate, Findings
+from .result import Estimate, Findings
 
 # The L2: Λ of a hit over footprints, and its bandwidth to all SMs and to one SM.
 
@@ -55,22 +55,13 @@ def _whole_passes(footprint: int) -> tuple[int, int]:
 
 
 def _latency(session: Session, findings: Findings) -> None:
-    for cache, title in (("ca", "through the L1"), ("cg", "past the L1")):
+    for cache, way in (("ca", "through the L1"), ("cg", "past the L1")):
         points = [walk(session, cache, size, LINE, iterations=_whole_passes(size)) for size in FOOTPRINTS]
         levels = plateaus([float(f) for f in FOOTPRINTS], [p.value for p in points])
         told = "; ".join(f"{low / 1024:.0f} to {high / 1024:.0f} KiB: {level:.1f}" for low, high, level in levels)
-        findings.curves.append(
-            Curve(
-                f"walk {cache}",
-                f"Λ of a load over footprints, {title}",
-                "footprint, bytes",
-                "cycles",
-                tuple(map(float, FOOTPRINTS)),
-                tuple(p.value for p in points),
-                tuple(p.spread for p in points),
-                formula=f"levels: {told}" if told else "",
-            )
-        )
+        labels, told = ("footprint, bytes", "cycles"), f"levels: {told}" if told else ""
+        title = f"Λ of a load over footprints, {way}"
+        findings.plot(f"walk {cache}", title, labels, FOOTPRINTS, points, formula=told)
     places = [walk(session, "cg", LINE, LINE, place * 4352 * 16) for place in range(PLACES)]
     near, far = two_kinds([p.value for p in places])
     spread = max(p.spread for p in places) / PLACES**0.5
@@ -125,17 +116,8 @@ def _dram_latency(session: Session, findings: Findings) -> None:
     findings.add("memory.dram.latency_ns", ns, "ns", how, ns=ns.value)
     if max(p.value for p in points) < 1.05 * min(p.value for p in points):
         findings.silent["TLB"] = "Λ is the same at every stride: no TLB misses visible"
-    findings.curves.append(
-        Curve(
-            "walk dram",
-            "Λ of a load that misses the L2, over strides",
-            "stride, bytes",
-            "cycles",
-            tuple(map(float, STRIDES)),
-            tuple(p.value for p in points),
-            tuple(p.spread for p in points),
-        )
-    )
+    title = "Λ of a load that misses the L2, over strides"
+    findings.plot("walk dram", title, ("stride, bytes", "cycles"), STRIDES, points)
 
 
 def _dram_bandwidth(session: Session, findings: Findings) -> None:
@@ -185,18 +167,9 @@ def measure_random_access(session: Session, findings: Findings) -> None:
         if coalesced:
             how += f"; {best.value / coalesced:.0%} of the coalesced rate, {coalesced:.4g} sectors/cycle"
         findings.add(f"random sectors from {name}", best, "sectors/cycle", how, in_file=False)
-        findings.curves.append(
-            Curve(
-                f"random {name}",
-                f"Random access to {size >> 20} MiB, over occupancies",
-                "warps per SM",
-                "sectors per cycle",
-                tuple(map(float, WARPS)),
-                tuple(p.value for p in points),
-                tuple(p.spread for p in points),
-                formula=f"coalesced rate: {coalesced:.4g} sectors/cycle" if coalesced else "",
-            )
-        )
+        title, labels = f"Random access to {size >> 20} MiB, over occupancies", ("warps per SM", "sectors per cycle")
+        told = f"coalesced rate: {coalesced:.4g} sectors/cycle" if coalesced else ""
+        findings.plot(f"random {name}", title, labels, WARPS, points, formula=told)
 
 
 def _footprints(session: Session, findings: Findings) -> None:
@@ -204,18 +177,9 @@ def _footprints(session: Session, findings: Findings) -> None:
     outside = {size for size in OUTSIDE if size > session.device.attributes.l2_bytes}
     sizes = sorted({INSIDE, BEYOND} | {size for size in of_l2 if size > INSIDE} | outside)
     points = [_rate(session, size, FULL) for size in sizes]
-    findings.curves.append(
-        Curve(
-            "random footprints",
-            f"Random access by {FULL} warps per SM, over footprints",
-            "footprint, bytes",
-            "sectors per cycle",
-            tuple(map(float, sizes)),
-            tuple(p.value for p in points),
-            tuple(p.spread for p in points),
-            formula=f"the driver reports {session.device.attributes.l2_bytes / (1 << 20):.4g} MiB of L2",
-        )
-    )
+    title, labels = f"Random access by {FULL} warps per SM, over footprints", ("footprint, bytes", "sectors per cycle")
+    told = f"the driver reports {session.device.attributes.l2_bytes / (1 << 20):.4g} MiB of L2"
+    findings.plot("random footprints", title, labels, sizes, points, formula=told)
 
 
 def _rate(session: Session, footprint: int, warps: int) -> Estimate:
@@ -277,19 +241,10 @@ def measure_l2_size(session: Session, findings: Findings) -> None:
             f"all SMs walking over footprints; {fit.capacity.value / stated:.0%} of the reported {stated / MIB:.4g} MiB"
         )
         findings.add("end of the L2", end, "MiB", how, in_file=False)
-    findings.curves.append(
-        Curve(
-            "walk l2 size",
-            "Λ of a load over footprints up to twice the L2",
-            "footprint, bytes",
-            "cycles",
-            tuple(sizes),
-            tuple((t.value - fit.overhead) / n for t, n in zip(times, steps, strict=True)),
-            tuple(t.spread / n for t, n in zip(times, steps, strict=True)),
-            tuple((fit.at(size) - fit.overhead) / n for size, n in zip(sizes, steps, strict=True)),
-            told,
-        )
-    )
+    title = "Λ of a load over footprints up to twice the L2"
+    each = [Estimate((t.value - fit.overhead) / n, t.spread / n) for t, n in zip(times, steps, strict=True)]
+    fitted = [(fit.at(size) - fit.overhead) / n for size, n in zip(sizes, steps, strict=True)]
+    findings.plot("walk l2 size", title, ("footprint, bytes", "cycles"), sizes, each, fitted, told)
 
 
 def _another_pass(session: Session, steps: int) -> Estimate:

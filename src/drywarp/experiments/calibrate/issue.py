@@ -9,7 +9,7 @@ from __future__ import annotations
 from .device import Program, Run, Value, Zeros
 from .fits import fit_line
 from .journal import Session, cycles_between_loads, loop_of
-from .result import Curve, Estimate, Findings
+from .result import Estimate, Findings
 
 ARGUMENTS: dict[str, Value] = {"every": 1, "a": 3, "b": 5, "out": None}
 FFMA = {"FFMA": 1}
@@ -38,27 +38,12 @@ def _partitions(session: Session, findings: Findings) -> None:
     findings.add(
         "scheduler.partitions", Estimate(rounded), "", f"FFMA rate of many warps over that of one: {count:.2f}"
     )
-    findings.add(
-        "issue distance of one warp",
-        taken[0],
-        "cycles",
-        "between independent FFMA of one warp",
-        in_file=False,
-    )
-    fit = tuple(rates[0].value * n / -(-n // rounded) for n in warps)
-    findings.curves.append(
-        Curve(
-            "partitions",
-            "Independent FFMA of few warps",
-            "warps per SM",
-            "warp instructions per cycle and SM",
-            tuple(map(float, warps)),
-            tuple(r.value for r in rates),
-            tuple(r.spread for r in rates),
-            fit,
-            f"{rounded} partitions, limited by the fullest",
-        )
-    )
+    how = "between independent FFMA of one warp"
+    findings.add("issue distance of one warp", taken[0], "cycles", how, in_file=False)
+    labels = "warps per SM", "warp instructions per cycle and SM"
+    fit = [rates[0].value * n / -(-n // rounded) for n in warps]
+    told = f"{rounded} partitions, limited by the fullest"
+    findings.plot("partitions", "Independent FFMA of few warps", labels, warps, rates, fit, told)
 
 
 def _issue_limit(session: Session, findings: Findings) -> None:
@@ -103,19 +88,8 @@ def measure_barrier(session: Session, findings: Findings) -> None:
     line = fit_line([g - 1 for g in WARPS], points)
     findings.add("classes.barrier.lambda", line.slope, "cycles", "consecutive barriers, cost of each additional warp")
     findings.add("classes.barrier.latency", line.intercept, "cycles", "consecutive barriers, of one warp")
-    findings.curves.append(
-        Curve(
-            "barrier",
-            "Iterative barrier",
-            "warps per block",
-            "cycles per barrier",
-            tuple(map(float, WARPS)),
-            tuple(p.value for p in points),
-            tuple(p.spread for p in points),
-            tuple(line.at(g - 1) for g in WARPS),
-            "Λ + (g − 1)·λ",
-        )
-    )
+    labels, fit = ("warps per block", "cycles per barrier"), [line.at(g - 1) for g in WARPS]
+    findings.plot("barrier", "Iterative barrier", labels, WARPS, points, fit, "Λ + (g − 1)·λ")
 
 
 # Γ: what a barrier adds to each warp, in DRAM latencies times the share of memory instructions (GPUPerf, Eqs. 7, 8).
@@ -146,19 +120,10 @@ def measure_synchronisation(session: Session, findings: Findings) -> None:
     gamma = added / sum(unit)
     how = f"barriers of {warps} warps between loads and {COMPUTING[0]} to {COMPUTING[-1]} FFMA, against no barriers"
     findings.add("parameters.sync_gamma", gamma, "F_sync / (avg_DRAM_lat · memory share)", how)
-    findings.curves.append(
-        Curve(
-            "synchronisation",
-            "What a barrier adds to each warp of an SM",
-            "DRAM latency times the share of memory instructions, cycles",
-            "cycles per warp and barrier",
-            tuple(unit),
-            tuple(p.value for p in points),
-            tuple(p.spread for p in points),
-            tuple(gamma.value * x for x in unit),
-            f"F_sync = Γ · avg_DRAM_lat · #mem_insts / #insts: Γ = {gamma.value:.3g}",
-        )
-    )
+    labels = "DRAM latency times the share of memory instructions, cycles", "cycles per warp and barrier"
+    title, fit = "What a barrier adds to each warp of an SM", [gamma.value * x for x in unit]
+    told = f"F_sync = Γ · avg_DRAM_lat · #mem_insts / #insts: Γ = {gamma.value:.3g}"
+    findings.plot("synchronisation", title, labels, unit, points, fit, told)
 
 
 def _loads(length: int, synchronised: bool) -> Program:
@@ -196,22 +161,7 @@ def measure_block_launch(session: Session, findings: Findings) -> None:
     shared = attributes.shared_bytes_per_block_optin
     points = [session.cycles(Run(program, waves * attributes.sm_count, 32, arguments, shared)) for waves in WAVES]
     line = fit_line([w - 1 for w in WAVES], points)
-    findings.add(
-        "device.block_launch_latency",
-        line.slope - points[0],
-        "cycles",
-        "short consecutive blocks, minus the time of one",
-    )
-    findings.curves.append(
-        Curve(
-            "blocks",
-            "Consecutive blocks",
-            "blocks per SM",
-            "cycles",
-            tuple(map(float, WAVES)),
-            tuple(p.value for p in points),
-            tuple(p.spread for p in points),
-            tuple(line.at(w - 1) for w in WAVES),
-            f"each additional block: {line.slope.value:.0f} cycles",
-        )
-    )
+    how = "short consecutive blocks, minus the time of one"
+    findings.add("device.block_launch_latency", line.slope - points[0], "cycles", how)
+    told, fit = f"each additional block: {line.slope.value:.0f} cycles", [line.at(w - 1) for w in WAVES]
+    findings.plot("blocks", "Consecutive blocks", ("blocks per SM", "cycles"), WAVES, points, fit, told)

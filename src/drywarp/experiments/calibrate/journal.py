@@ -11,11 +11,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
-from ...errors import DrywarpError, InputFileError, UsageError
+from ...errors import DrywarpError, UsageError
 from ...kernel.cfg import build_cfg
 from ...kernel.instruction import Instruction
 from ...kernel.kernel import Kernel
-from ...support.growing_file import GrowingFile, JsonLines, json_line
+from ...support.growing_file import JsonLines
 from .device import Attributes, Device, Program, Run, Timing, Value, Watched, Zeros
 from .result import Estimate
 
@@ -98,12 +98,12 @@ class Journal(JsonLines):
     process is writing, or that has other settings, and InputFileError for one that is not a journal (left unchanged).
     """
 
+    expected = "a line of a journal of drywarp calibrate"
+
     def __init__(self, path: Path | None, device: Attributes, settings: dict[str, Any]) -> None:
-        self.path = path
-        self.head = {"device": asdict(device), **settings}
+        super().__init__(path, {"device": asdict(device), **settings}, "timings")
         self.known: dict[str, list[Timing]] = {}
         self.watched: dict[str, Watched] = {}
-        super().__init__(path, contents="timings")
 
     def __enter__(self) -> Self:
         if self.path is not None:
@@ -127,47 +127,26 @@ class Journal(JsonLines):
         self.watched[key] = found
         self.append({"run": json.loads(key), "watched": [found.warps, found.latencies]})
 
-    def read(self, file: GrowingFile) -> None:
-        """The timings of an earlier run; a new journal begins with the device."""
-        path, data = file.path, file.read()
-        whole = data[: data.rfind(b"\n") + 1]
-        # An incomplete line may be the start of ours, if the run was interrupted while writing it.
-        if not whole and not json_line(self.head).startswith(data):
-            raise InputFileError(f"{path}:1: not a line of a journal of drywarp calibrate")
-        try:
-            lines = whole.decode().splitlines()
-        except UnicodeDecodeError:
-            raise InputFileError(f"{path}:1: not a journal of drywarp calibrate (expected JSON lines)") from None
-        for number, line in enumerate(lines, 1):
-            try:
-                row = json.loads(line)
-                if number == 1:
-                    self._check_head(row)
-                elif "watched" in row:
-                    warps, latencies = row["watched"]
-                    lives = tuple((float(start), float(end)) for start, end in warps)
-                    self.watched[json.dumps(row["run"], sort_keys=True)] = Watched(lives, tuple(map(float, latencies)))
-                else:
-                    self.known[json.dumps(row["run"], sort_keys=True)] = [
-                        Timing(*map(float, t)) for t in row["timings"]
-                    ]
-            except (ValueError, KeyError, TypeError):
-                raise InputFileError(f"{path}:{number}: not a line of a journal of drywarp calibrate") from None
-        if len(whole) != len(data):
-            file.cut(len(whole))
-        if not whole:
-            file.append(json_line(self.head))
-
-    def _check_head(self, head: dict[str, Any]) -> None:
-        mine = json.loads(json.dumps(self.head))
+    def check_head(self, head: Mapping[str, Any]) -> None:
+        """The device and the settings."""
         if "device" not in head:
             raise ValueError(head)
-        for name, value in mine.items():
+        for name, value in self.head.items():
             if head.get(name) != value:
                 raise UsageError(
                     f"{self.path}: timings of another {name} ({_shown(head.get(name, '?'))}; this is {_shown(value)}): "
                     "delete the file, or name another with --journal"
                 )
+
+    def take(self, row: Mapping[str, Any]) -> None:
+        """The timings of a launch, or what was watched of it."""
+        key = json.dumps(row["run"], sort_keys=True)
+        if "watched" in row:
+            warps, latencies = row["watched"]
+            lives = tuple((float(start), float(end)) for start, end in warps)
+            self.watched[key] = Watched(lives, tuple(map(float, latencies)))
+        else:
+            self.known[key] = [Timing(*map(float, timing)) for timing in row["timings"]]
 
 
 def _shown(value: Any) -> str:
@@ -252,7 +231,6 @@ class Session:
         block: int,
         arguments: Mapping[str, Value],
         shared: int = 0,
-        iterations: int = ITERATIONS,
         *,
         others: int = 0,
     ) -> Estimate:
@@ -266,8 +244,8 @@ class Session:
             program = Program(template, (*defines.items(), ("LENGTH", str(length))))
             spare = SPARE + others * length
             self.check(program, {name: count * length for name, count in opcodes.items()}, spare)
-            found.append(self.cycles(Run(program, grid, block, {"iterations": iterations, **arguments}, shared)))
-        return (found[1] - found[0]) / (iterations * (LONG - SHORT))
+            found.append(self.cycles(Run(program, grid, block, {"iterations": ITERATIONS, **arguments}, shared)))
+        return (found[1] - found[0]) / (ITERATIONS * (LONG - SHORT))
 
     def occupancy(self, warps: int) -> tuple[int, int]:
         """Blocks and threads of a grid that puts this many warps on every SM at once."""

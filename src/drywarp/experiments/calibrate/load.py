@@ -9,7 +9,7 @@ from statistics import fmean, quantiles
 from .device import LATENCIES, Program, Run, Value, Zeros
 from .fits import best_model, fit_contention, in_flight, limit_of, two_with_issue_limit
 from .journal import Session, cycles_between_loads
-from .result import Curve, Estimate, Findings
+from .result import Estimate, Findings
 
 STEPS = (16, 48)
 WARPS = (1, 2, 4, 8, 16, 24, 32)
@@ -63,19 +63,10 @@ def _contention(findings: Findings, points: list[tuple[float, float, float, floa
     ):
         findings.add(f"parameters.{key}", Estimate(value, value * error), unit, how, in_file=value > 0)
     order = sorted(points, key=lambda p: p[1])
-    findings.curves.append(
-        Curve(
-            "load",
-            "Latency under load",
-            "throughput, GB/s",
-            "cycles from a load to its result",
-            tuple(p[1] for p in order),
-            tuple(p[2] - between for p in order),
-            tuple(p[3] for p in order),
-            tuple(fit.at(p[1]) for p in order),
-            f"a + b · x / (c − x): a = {fit.a:.1f} cycles, b = {fit.b:.2f} cycles, c = {fit.c:.1f} GB/s",
-        )
-    )
+    labels, at = ("throughput, GB/s", "cycles from a load to its result"), [p[1] for p in order]
+    told = f"a + b · x / (c − x): a = {fit.a:.1f} cycles, b = {fit.b:.2f} cycles, c = {fit.c:.1f} GB/s"
+    taken = [Estimate(p[2] - between, p[3]) for p in order]
+    findings.plot("load", "Latency under load", labels, at, taken, [fit.at(x) for x in at], told)
 
 
 # Latencies of single accesses (Volkov, §6.6 and Table 6.6): one of eight is timed, in one warp of each block.
@@ -109,17 +100,9 @@ def measure_latencies(session: Session, findings: Findings) -> None:
         spread = Estimate(cut[49], (high - low) / 3.29)
         how = f"{gbs:.0f} GB/s; min {took[0]:.0f}, {listed}, max {took[-1]:.0f}; spread of single accesses"
         findings.add(f"latency of single accesses, {warps} warps", spread, "cycles", how, in_file=False)
-        findings.curves.append(
-            Curve(
-                f"latencies-{warps}",
-                f"Latency of single accesses at {warps} warps per SM, {gbs:.0f} GB/s",
-                "cycles",
-                "share of accesses that take no longer",
-                tuple(cut),
-                tuple((number + 1) / 100 for number in range(99)),
-                (0.0,) * 99,
-            )
-        )
+        title = f"Latency of single accesses at {warps} warps per SM, {gbs:.0f} GB/s"
+        shares = [Estimate((number + 1) / 100) for number in range(99)]
+        findings.plot(f"latencies-{warps}", title, ("cycles", "share of accesses that take no longer"), cut, shares)
 
 
 # Occupancy over time (Volkov, §5.6 and §5.8): when each warp starts and ends.
@@ -165,18 +148,10 @@ def measure_occupancy(session: Session, findings: Findings) -> None:
             f"at most {most}, which is {full:.0%} of the time; a warp takes {fmean(e - s for s, e in lives):.0f} cycles"
         )
         findings.add(name, Estimate(mean_active), "warps per SM", how, in_file=False)
-        findings.curves.append(
-            Curve(
-                f"occupancy-{block}",
-                f"Occupancy over time, blocks of {block} warps",
-                "cycles",
-                "active warps per SM",
-                tuple(moment for moment in moments for _ in range(2))[1:],
-                steps := tuple(float(now) for now in active for _ in range(2))[:-1],
-                (0.0,) * len(steps),
-                steps,
-            )
-        )
+        title, labels = f"Occupancy over time, blocks of {block} warps", ("cycles", "active warps per SM")
+        steps = [float(now) for now in active for _ in range(2)][:-1]
+        x = [moment for moment in moments for _ in range(2)][1:]
+        findings.plot(f"occupancy-{block}", title, labels, x, [*map(Estimate, steps)], steps)
 
 
 # The occupancies to measure.
@@ -198,15 +173,10 @@ PAIRS = (*(("FFMA", other) for other in ("SHF", "IMAD", "MUFU", "SHFL")), ("SHF"
 
 def measure_round_trips(session: Session, findings: Findings) -> None:
     """Record each pair's round trip for the report only: the GPU file has one Λ per class."""
+    attributes = session.device.attributes
     for first, second in PAIRS:
-        step = session.per_instruction(
-            "pair",
-            {"FIRST": first, "SECOND": second},
-            {first: 1, second: 1},
-            session.device.attributes.sm_count,
-            32,
-            {"a": 3, "b": 5, "out": None},
-        )
+        defines, opcodes, sms = {"FIRST": first, "SECOND": second}, {first: 1, second: 1}, attributes.sm_count
+        step = session.per_instruction("pair", defines, opcodes, sms, 32, {"a": 3, "b": 5, "out": None})
         name = f"Λ {first} to {second} and back"
         own = [findings.figures.get(f"classes.{CLASSES[op]}.latency") for op in (first, second)]
         known = [figure.value for figure in own if figure]
@@ -243,16 +213,4 @@ def measure_mix(session: Session, findings: Findings) -> None:
         formula = f"best fit: {name}. Mean errors: {told}. Plotted: two subsystems with issue limit"
     else:
         findings.silent["subsystems of FFMA and MUFU"] = "needs λ of both: run `chains` too"
-    findings.curves.append(
-        Curve(
-            "mix",
-            "β FFMA to one MUFU",
-            "β",
-            "cycles per round and SM",
-            tuple(map(float, BETAS)),
-            tuple(r.value for r in rounds),
-            tuple(r.spread for r in rounds),
-            fit,
-            formula,
-        )
-    )
+    findings.plot("mix", "β FFMA to one MUFU", ("β", "cycles per round and SM"), BETAS, rounds, fit, formula)

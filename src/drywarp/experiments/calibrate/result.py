@@ -120,6 +120,14 @@ class Findings:
             ns = estimate.value * 1000 / self.clock_mhz
         self.figures[key] = Figure(key, estimate.value, estimate.spread, unit, how, ns, in_file)
 
+    def plot(
+        self, name: str, title: str, labels: tuple[str, str], x: Sequence[float], points: Sequence[Estimate],
+        fit: Sequence[float] = (), formula: str = "",
+    ) -> None:  # fmt: skip
+        """Record a curve of estimates; `labels` are those of x and y."""
+        y, spread = tuple(point.value for point in points), tuple(point.spread for point in points)
+        self.curves.append(Curve(name, title, *labels, tuple(map(float, x)), y, spread, tuple(fit), formula))
+
     def value(self, key: str, otherwise: float) -> float:
         """An earlier figure, or the default `otherwise`."""
         found = self.figures.get(key)

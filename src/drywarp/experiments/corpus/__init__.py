@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from ..._version import __version__
-from ...errors import InputFileError, UsageError
+from ...errors import UsageError
 from ...frontends.cuda import CudaOptions
 from ...frontends.cuda.source import decode, includes
 from ...hardware import Gpu, load_gpu
-from ...support.growing_file import GrowingFile, JsonLines, json_line
+from ...support.growing_file import JsonLines
 from .examine import OnRow, Task, run_modules
 from .files import HeaderTree, Module, Settings, find_modules, guessed_macros, launches_below
 from .result import COMPILE_FAILED, PART, CorpusReport, Row, Totals, row_of
@@ -111,37 +111,25 @@ class RowsFile(JsonLines):
     other settings, and InputFileError for one that drywarp did not write (left unchanged).
     """
 
+    expected = "the rows of a run (expected a file that drywarp corpus wrote)"
+
     def __init__(self, path: Path | None, gpu_hash: str, settings: Settings) -> None:
         asked = {**asdict(settings), "jobs": None}
-        self.head = json.loads(json.dumps({"drywarp": __version__, "gpu_hash": gpu_hash, "settings": asked}))
+        super().__init__(path, {"drywarp": __version__, "gpu_hash": gpu_hash, "settings": asked})
         self.rows: dict[str, Row] = {}
-        super().__init__(path)
 
     def add(self, row: Row) -> None:
         """Append a row."""
         self.append(asdict(row))
 
-    def read(self, file: GrowingFile) -> None:
-        """The rows of an earlier run; a new file begins with what they depend on."""
-        data = file.read()
-        whole = data[: data.rfind(b"\n") + 1]
-        if not whole and json_line(self.head).startswith(data):  # new, or interrupted while its first line was written
-            file.cut()
-            file.append(json_line(self.head))
-            return
-        try:
-            first, *lines = whole.decode().splitlines()
-            if json.loads(first) != self.head:
-                raise UsageError(
-                    f"{file.path}: rows of a run with another GPU, version or settings (expected a new file)"
-                )
-            found = [row_of(json.loads(line)) for line in lines]
-        except (ValueError, TypeError):
-            raise InputFileError(
-                f"{file.path}: not the rows of a run (expected a file that drywarp corpus wrote)"
-            ) from None
-        file.cut(len(whole))
-        self.rows = {row.file: row for row in found}
+    def check_head(self, head: Mapping[str, Any]) -> None:
+        """The version, the GPU and the settings."""
+        if head != self.head:
+            raise UsageError(f"{self.path}: rows of a run with another GPU, version or settings (expected a new file)")
+
+    def take(self, row: Mapping[str, Any]) -> None:
+        """A module's row."""
+        self.rows[row["file"]] = row_of(row)
 
 
 __all__ = ["CorpusReport", "Module", "Row", "Settings", "Totals", "find_modules", "run_corpus"]

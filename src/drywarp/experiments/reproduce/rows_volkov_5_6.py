@@ -126,10 +126,7 @@ def _contention() -> Values:
     p = volkov_gpu("kepler").parameter
     c = instruction_throughput(p("contention_gbs"), p("clock_mhz") / 1000, p("sm_count"))
     peak = instruction_throughput(p("memory_reached_gbs"), p("clock_mhz") / 1000, p("sm_count"))
-    return {
-        "Kepler: c of Table 6.5 (IPC/SM)": c,
-        "Kepler: memory bound of the refined model (IPC/SM)": peak,
-    }
+    return {"Kepler: c of Table 6.5 (IPC/SM)": c, "Kepler: memory bound of the refined model (IPC/SM)": peak}
 
 
 def _diverging() -> Values:

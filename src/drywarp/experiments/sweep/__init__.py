@@ -204,11 +204,7 @@ class _Run:
             self.on_note(text)
 
     def rows(
-        self,
-        predict: Predict,
-        file: RowFile[SweepRow] | None,
-        retry_failed: bool,
-        on_row: OnRow,
+        self, predict: Predict, file: RowFile[SweepRow] | None, retry_failed: bool, on_row: OnRow
     ) -> list[SweepRow]:
         """All rows in canonical order; rows missing from the file are predicted and appended to it."""
         found = {} if file is None else self._there(file, retry_failed)

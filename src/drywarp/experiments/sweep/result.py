@@ -12,7 +12,7 @@ from typing import Any
 from ..._version import __version__
 from ...errors import UsageError
 from ...frontends.cache import tool_versions
-from ...support.by_name import figures, frame_of
+from ...support.by_name import figures, notebook
 from ...support.folders import write_file
 from ..rows.row_file import RowFile, check_suffix
 from .prune import Pruned, prune, ranked
@@ -130,7 +130,7 @@ class SweepResult:
 
     def to_pandas(self) -> Any:
         """All rows as a pandas data frame. Raises UsageError if pandas is not installed."""
-        return frame_of(self.cells())
+        return notebook().frame_of(self.cells())
 
     def to_dict(self, prune_share: float | None = None, best: int | None = None) -> dict[str, Any]:
         """The documented JSON object (docs/json.md): all rows, the best ones, or those kept by pruning.

@@ -31,11 +31,7 @@ _SEEN_BYTES = 1 << 26
 
 
 def predicted(
-    kernel: Callable[[], Any],
-    *,
-    gpu: str | Gpu = "a100",
-    top_k: int | float = 0.25,
-    options: Options | None = None,
+    kernel: Callable[[], Any], *, gpu: str | Gpu = "a100", top_k: int | float = 0.25, options: Options | None = None
 ) -> dict[str, Any]:
     """A value for `prune_configs_by`: keeps the `top_k` configurations predicted to be fastest.
 

@@ -253,12 +253,7 @@ def described_launches(rows: Sequence[MeasuredRow], folder: Path, recipe: Recipe
     return {row.number: _launch(row, folder, recipe, hashes) for row in rows}
 
 
-def _launch(
-    row: MeasuredRow,
-    folder: Path,
-    recipe: Recipe,
-    hashes: dict[Path, str],
-) -> dict[str, Any]:
+def _launch(row: MeasuredRow, folder: Path, recipe: Recipe, hashes: dict[Path, str]) -> dict[str, Any]:
     source = folder / row.cells[FILE]
     if not source.is_file():
         raise InputFileError(

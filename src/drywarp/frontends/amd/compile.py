@@ -20,6 +20,7 @@ from ..cuda.instances import instances
 from ..cuda.nvrtc import Translation, gather
 from ..cuda.repair import compile_repaired
 from ..cuda.source import blank_comments, find_kernels, resolve, type_names
+from ..loaded import chosen
 from . import OPENCL, is_assembly, is_opencl
 from .code import kernels_of
 from .metadata import Clang, require_clang
@@ -74,18 +75,7 @@ def _from_assembly(text: str, origin: str, arch: str, entry: str | None) -> Kern
     found = next(iter(kernels.values())).arch
     if found != arch:
         raise UsageError(f"{origin}: assembly for {found}, but the GPU runs {arch}")
-    return _chosen(kernels, entry, origin)
-
-
-def _chosen(kernels: Mapping[str, Kernel], entry: str | None, origin: str) -> Kernel:
-    names = ", ".join(kernels)
-    if entry is None:
-        if len(kernels) > 1:
-            raise UsageError(f"{origin}: several kernels; name one with --entry: {names}")
-        return next(iter(kernels.values()))
-    if entry not in kernels:
-        raise UsageError(f"{origin}: no kernel named {entry!r}; it holds: {names}")
-    return kernels[entry]
+    return chosen(kernels, entry, origin)
 
 
 def _opencl(source: str | Path, text: str, arch: str, entry: str | None, options: CudaOptions) -> Kernel:
@@ -96,7 +86,7 @@ def _opencl(source: str | Path, text: str, arch: str, entry: str | None, options
     assembly, log = _compiled(translation, _opencl_flags(arch, options), lambda attempt: attempt(text, {}))
     kernels = kernels_of(assembly, origin, arch)
     # Clang emits a second copy of each kernel for calls from other kernels.
-    kernel = _chosen({n: k for n, k in kernels.items() if not n.startswith("__clang_ocl_kern_imp_")}, entry, origin)
+    kernel = chosen({n: k for n, k in kernels.items() if not n.startswith("__clang_ocl_kern_imp_")}, entry, origin)
     return replace(kernel, notes=_short_forms(log))
 
 

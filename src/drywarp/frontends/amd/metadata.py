@@ -6,7 +6,6 @@ Directives and metadata follow LLVM's AMDGPU backend for HSA code objects of ver
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -14,11 +13,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
 from ...errors import InputFileError, ToolError
 from ...kernel.kernel import Parameter, Resources
-from ...support.by_name import version_of
+from ...support.by_name import folders_of, version_of
 
 _DIRECTIVE = re.compile(r"^\s*\.amdhsa_(\w+)\s+(.*?)\s*(?:;.*)?$")
 _ENTRY = re.compile(r"^( *)(- )?\.?([\w.]+):\s*(.*)$")
@@ -244,10 +242,8 @@ def require_clang() -> Clang:
 
 def _candidates() -> list[tuple[tuple[str, ...], str]]:
     candidates: list[tuple[tuple[str, ...], str]] = []
-    spec = importlib.util.find_spec("ziglang")
-    for place in spec.submodule_search_locations or () if spec else ():
-        program = Path(place) / "zig"
-        if program.is_file():
+    for place in folders_of("ziglang"):
+        if (program := place / "zig").is_file():
             candidates.append(((str(program), "clang"), f"ziglang {version_of('ziglang')}"))
     names = [f"clang-{major}" for major in range(_NEWEST_TRIED, OLDEST - 1, -1)]
     for name in (*names, "clang", _ROCM):

@@ -15,16 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ...kernel.instruction import (
-    CONTROL_SHIFT,
-    Constant,
-    ControlBits,
-    Immediate,
-    Instruction,
-    Label,
-    Operand,
-    Register,
-)
+from ...kernel.instruction import CONTROL_SHIFT, Constant, ControlBits, Immediate, Instruction, Label, Operand, Register
 from ...kernel.isa.nvidia.opcodes import class_of
 from ...kernel.kernel import External, Relocation, Symbol
 from .elf import ElfFile, ElfRelocation, ElfSymbol

@@ -62,13 +62,7 @@ def choose_entry(declared: Sequence[KernelDeclaration], entry: str | None, origi
 
 
 def compile_cuda(
-    source: str | Path,
-    *,
-    arch: str,
-    entry: str | None = None,
-    options: CudaOptions | None = None,
-    defines: Mapping[str, str] | None = None,
-    name: str = "",
+    source: str | Path, *, arch: str, entry: str | None = None, options: CudaOptions | None = None, name: str = ""
 ) -> Kernel:
     """Compile one kernel for `arch` (``sm_80``). A `Path` is read; a string is the source itself.
 
@@ -76,7 +70,7 @@ def compile_cuda(
     that messages and source lines use for a string, instead of the default one. Raises CompileError with the
     compiler's own message, UsageError for an unknown entry.
     """
-    options = options or CudaOptions(defines=defines)
+    options = options or CudaOptions()
     made = machine_code_of(source, arch, entry, options, name)
     kernel = replace(
         made.kernels[made.symbol],
@@ -136,20 +130,14 @@ def _with_names(translation: Translation, arch: str, names: Sequence[str], optio
 
 
 def layouts_of(
-    source: str | Path,
-    arch: str,
-    entry: str | None,
-    options: CudaOptions,
-    kernel: Kernel,
-    name: str = "",
-    needed: bool = True,
+    source: str | Path, arch: str, entry: str | None, options: CudaOptions, kernel: Kernel, needed: bool = True
 ) -> Layouts:
     """The layouts of a kernel's parameters and of the variables, from a build with debug information; nothing runs it.
 
     Where it is not `needed`, a build that takes long is given up earlier.
     Raises CompileError if the source does not compile with debug information, UsageError if that lacks the kernel.
     """
-    translation, declaration, expression = _wanted(source, entry, options, name, arch)
+    translation, declaration, expression = _wanted(source, entry, options, "", arch)
     names = _asked_for(declaration, expression)
     flags = [f"--gpu-architecture={arch}", "--device-debug", *options.flags()]
     key = cache.key_of("layouts", kernel.symbol, build_key(translation, names, flags))

@@ -9,17 +9,16 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import CompileError, ToolError
 from ..binary.signatures import demangled, without_parameters
 from ..binary.signatures import plain_name as symbol_name
-from ..cache import library_folders, release_of
+from ..cache import library_folders, programs, release_of
 from .headers import DEVICE_LIBRARIES, RELOCATABLE, header_folder
 from .nvrtc import Compiled, Translation, first_error
 from .source import includes, split_top
@@ -96,16 +95,8 @@ def find_nvcc() -> Path | None:
         if not (os.path.isfile(chosen) and os.access(chosen, os.X_OK)):
             raise ToolError(f"{VARIABLE}={chosen}: no such program (expected the path of an nvcc, or off)")
         return Path(chosen)
-    return next((path for path in _places() if path.is_file() and os.access(path, os.X_OK)), None)
-
-
-def _places() -> Iterator[Path]:
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        if folder := os.environ.get(variable):
-            yield Path(folder) / "bin" / "nvcc"
-    if found := shutil.which("nvcc"):
-        yield Path(found)
-    yield Path("/usr/local/cuda/bin/nvcc")
+    places = (*programs("nvcc"), Path("/usr/local/cuda/bin/nvcc"))
+    return next((path for path in places if path.is_file() and os.access(path, os.X_OK)), None)
 
 
 def nvcc_state(tool: Path) -> str:

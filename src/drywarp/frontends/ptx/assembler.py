@@ -7,10 +7,8 @@ whose result is unused still return it. `nvcc` generates different code.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +16,12 @@ from pathlib import Path
 
 from ...errors import CompileError, InputFileError, ToolError, UsageError
 from ...kernel.kernel import Kernel, Parameter
+from ...support.by_name import folders_of
 from ...support.folders import scratch_folder
 from .. import cache
 from ..binary.cubin import kernels_of
 from ..binary.sass import listing_of
-from ..cache import release_of, tool_versions, toolkit_folder
+from ..cache import programs, release_of, tool_versions, toolkit_folder
 from ..cuda import CudaOptions
 from ..loaded import chosen
 from . import PtxModule, PtxParameter, read_ptx, with_own_lines
@@ -59,16 +58,10 @@ def places() -> Iterator[Path]:
     """Candidate paths of ptxas, in order of preference."""
     with contextlib.suppress(ToolError):
         yield toolkit_folder() / "bin" / "ptxas"
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        if folder := os.environ.get(variable):
-            yield Path(folder) / "bin" / "ptxas"
-    if found := shutil.which("ptxas"):
-        yield Path(found)
-    # Found without importing it, which would take a second.
-    spec = importlib.util.find_spec("triton")
-    for place in spec.submodule_search_locations or () if spec else ():
+    yield from programs("ptxas")
+    for place in folders_of("triton"):
         for name in ("ptxas-blackwell", "ptxas"):
-            yield Path(place) / "backends" / "nvidia" / "bin" / name
+            yield place / "backends" / "nvidia" / "bin" / name
 
 
 def needed_ptxas(origin: str) -> Path:

@@ -10,10 +10,10 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from ...errors import ToolError
+from ...support.by_name import folders_of
 
 
 @contextlib.contextmanager
@@ -61,9 +61,7 @@ def loaded(module: str, origin: str) -> Any:
 
 def cupy_headers() -> tuple[str, ...]:
     """The folder of the headers that CuPy prepends to every source (`cupy/complex.cuh`), if CuPy is installed."""
-    spec = importlib.util.find_spec("cupy")
-    places = spec.submodule_search_locations or () if spec else ()
-    return tuple(str(Path(place) / "_core" / "include") for place in places)
+    return tuple(str(place / "_core" / "include") for place in folders_of("cupy"))
 
 
 # Values of the host program that stay unknown: of modules that are not installed, and what only PyTorch could compute.

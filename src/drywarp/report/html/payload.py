@@ -57,21 +57,8 @@ def payload(analysis: Analysis, answer: dict[str, Any], benefits: dict[str, Any]
     detail = analysis.detail
     reasons = list(REASON_COLOURS)
     code, sources = (detail.code, detail.sources) if detail else ((), ())
-    curves = [
-        {
-            "model": curve.model,
-            "summary": curve.summary,
-            "points": [[p.occupancy_warps, p.warps_per_cycle, p.time_s, p.bound] for p in curve.points],
-        }
-        for curve in (detail.curves if detail else ())
-    ] or [
-        {
-            "model": name,
-            "summary": "",
-            "points": [[p.occupancy_warps, p.warps_per_cycle, p.time_s, p.bound] for p in prediction.curve],
-        }
-        for name, prediction in analysis.predictions.items()
-    ]
+    curves = [(curve.model, curve.summary, curve.points) for curve in (detail.curves if detail else ())]
+    curves = curves or [(name, "", prediction.curve) for name, prediction in analysis.predictions.items()]
     events = detail.events if detail else None
     if events:
         reasons = list(dict.fromkeys([*events.reasons, *reasons]))
@@ -83,7 +70,14 @@ def payload(analysis: Analysis, answer: dict[str, Any], benefits: dict[str, Any]
         "here": analysis.occupancy.warps_per_sm,
         "reasons": reasons,
         "reasonColours": REASON_COLOURS,
-        "curves": curves,
+        "curves": [
+            {
+                "model": model,
+                "summary": summary,
+                "points": [[p.occupancy_warps, p.warps_per_cycle, p.time_s, p.bound] for p in points],
+            }
+            for model, summary, points in curves
+        ],
         "roofline": detail.roofline if detail else None,
         "instructionRoofline": detail.instruction_roofline if detail else None,
         "benefits": benefits,

@@ -13,12 +13,4 @@ from .script import read_script
 from .space import TuningSpace, tuning_space
 from .strategy import PredictedOrder
 
-__all__ = [
-    "PredictedOrder",
-    "Predictions",
-    "TuningSpace",
-    "measured_space",
-    "predict",
-    "read_script",
-    "tuning_space",
-]
+__all__ = ["PredictedOrder", "Predictions", "TuningSpace", "measured_space", "predict", "read_script", "tuning_space"]

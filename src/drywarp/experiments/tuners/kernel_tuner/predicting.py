@@ -11,13 +11,12 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from ...._version import __version__
 from ....errors import DrywarpError, InputFileError, UsageError
 from ....frontends.cache import tool_versions
 from ....hardware import Gpu, load_gpu
 from ...rows import SPENT, Answer, Settings, values_hash
+from ...rows.identity import content_of
 from ...rows.pool import run_rows
 from ...rows.recipe import CLOCK
 from ...rows.row_file import RowFile
@@ -43,7 +42,6 @@ class KeptRows:
         self._base = repr((__version__, sorted(tool_versions().items()), values_hash(gpu), settings))
         self._file = None if out is None else RowFile(Path(out), form_of(self.names, (self.model,), False))
         self._there: dict[Key, SweepRow] = {}
-        self._files: dict[Path, str] = {}
 
     def __enter__(self) -> KeptRows:
         if self._file is not None:
@@ -63,10 +61,9 @@ class KeptRows:
         if self._file is not None:
             self._file.__exit__(kind, error, trace)
 
-    def identity(self, launch: Mapping[str, Any], folder: Path) -> str:
-        """A hash of everything a prediction depends on; `folder` is that of `launch.lasting`."""
-        said = [f"{name}={self._content(value, folder)}" for name, value in sorted(launch.items())]
-        return hashlib.sha256("\0".join([self._base, *said]).encode()).hexdigest()[:_DIGITS]
+    def identity(self, launch: Mapping[str, Any]) -> str:
+        """A hash of everything a prediction depends on."""
+        return hashlib.sha256(self._base.encode() + content_of(launch)).hexdigest()[:_DIGITS]
 
     def time_of(self, parameters: Mapping[str, Any], identity: str) -> float | str | None:
         """Seconds or failure reason of a configuration in the file; None for any other.
@@ -108,26 +105,6 @@ class KeptRows:
     def _key(self, parameters: Mapping[str, Any]) -> Key:
         return tuple(key_text(parameters[name]) for name in self.names)
 
-    def _content(self, value: Any, folder: Path) -> str:
-        if isinstance(value, Mapping):
-            return "{" + ",".join(f"{name}={self._content(held, folder)}" for name, held in sorted(value.items())) + "}"
-        if isinstance(value, np.ndarray):
-            return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
-        if isinstance(value, str) and (value.startswith("@") or ":@" in value):
-            kind, _, file = value.partition("@")
-            path = Path(file)
-            # These files are named by their content, in a different folder each time.
-            return path.name if path.parent == folder else f"{kind}@{self._file_content(path)}"
-        return repr(value)
-
-    def _file_content(self, path: Path) -> str:
-        if path not in self._files:
-            try:
-                self._files[path] = hashlib.sha256(path.read_bytes()).hexdigest()
-            except OSError:
-                return str(path)  # The prediction will report what is wrong with it.
-        return self._files[path]
-
 
 MODEL = "pipeline"
 LOOPED = Settings(models=(MODEL,), warm_l2=True, band=False, cap=False)
@@ -164,16 +141,8 @@ def predict(
     times: dict[Key, float] = {}
     failed: dict[Key, str] = {}
     with KeptRows(out, space.names, machine, settings) as kept, TemporaryDirectory(prefix="drywarp-") as folder:
-        answers = _answers(
-            _launches(space, wanted, clock, Path(folder)),
-            wanted,
-            kept,
-            Path(folder),
-            machine,
-            settings,
-            jobs,
-            time_limit_s,
-        )
+        launches = _launches(space, wanted, clock, Path(folder))
+        answers = _answers(launches, wanted, kept, machine, settings, jobs, time_limit_s)
         for done, (number, found) in enumerate(answers, 1):
             key = tuple(key_text(wanted[number][name]) for name in space.names)
             if isinstance(found, str):
@@ -207,7 +176,6 @@ def _answers(
     launches: Iterable[dict[str, Any] | str],
     wanted: Sequence[Mapping[str, Any]],
     kept: KeptRows,
-    folder: Path,
     gpu: Gpu,
     settings: Settings,
     jobs: int | None,
@@ -223,7 +191,7 @@ def _answers(
         if isinstance(launch, str):
             yield number, launch
             continue
-        identities[number] = kept.identity(launch, folder)
+        identities[number] = kept.identity(launch)
         known = kept.time_of(wanted[number], identities[number])
         if known is not None:
             yield number, known

@@ -72,36 +72,31 @@ class Predictions:
 
         `model` None is the primary one. Raises InputFileError or UsageError for a file without predictions.
         """
+        path = Path(rows)
+        columns, held = read_file(path, _AS_IT_STANDS)
+        names, time = _layout(columns, model, str(path))
+        gpus = sorted({str(row["gpu"]) for row in held})
+        if gpu is None and len(gpus) > 1:
+            raise UsageError(f"{path}: holds predictions for {', '.join(gpus)} (expected gpu= with one of them)")
+        if gpu is not None and gpu not in gpus:
+            raise UsageError(f"{path}: holds no predictions for {gpu!r}; it holds: {', '.join(gpus)}")
+        times: dict[Key, float] = {}
+        failed: dict[Key, str] = {}
+        for row in held:
+            if gpu not in (None, row["gpu"]):
+                continue
+            key = tuple(key_text("" if row[column] is None else row[column]) for column in names.values())
+            # If a configuration was predicted again, the later row counts.
+            times.pop(key, None)
+            failed.pop(key, None)
+            if row.get(time) not in (None, ""):
+                times[key] = float(row[time])
+            else:
+                failed[key] = str(row["reason"] or "no prediction")
+        return cls(tuple(names), times, failed)
 
-        return read_predictions(Path(rows), model, gpu)
 
-
-# Reads files of predicted rows, from a sweep or a validation, as predictions of a space.
-
-
-def read_predictions(path: Path, model: str | None, gpu: str | None) -> Predictions:
-    """The predictions of a file (`Predictions.read`)."""
-    columns, rows = read_file(path, _AS_IT_STANDS)
-    names, time = _layout(columns, model, str(path))
-    gpus = sorted({str(row["gpu"]) for row in rows})
-    if gpu is None and len(gpus) > 1:
-        raise UsageError(f"{path}: holds predictions for {', '.join(gpus)} (expected gpu= with one of them)")
-    if gpu is not None and gpu not in gpus:
-        raise UsageError(f"{path}: holds no predictions for {gpu!r}; it holds: {', '.join(gpus)}")
-    times: dict[Key, float] = {}
-    failed: dict[Key, str] = {}
-    for row in rows:
-        if gpu not in (None, row["gpu"]):
-            continue
-        key = tuple(key_text("" if row[column] is None else row[column]) for column in names.values())
-        # If a configuration was predicted again, the later row counts.
-        times.pop(key, None)
-        failed.pop(key, None)
-        if row.get(time) not in (None, ""):
-            times[key] = float(row[time])
-        else:
-            failed[key] = str(row["reason"] or "no prediction")
-    return Predictions(tuple(names), times, failed)
+# Files of predicted rows, from a sweep or a validation.
 
 
 def _layout(columns: Sequence[str], model: str | None, place: str) -> tuple[dict[str, str], str]:
