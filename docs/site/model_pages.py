@@ -22,7 +22,7 @@ from .page import Page
 from .pictures.curves import curves
 
 EXAMPLE = "papers/example"
-_SHARED = ("base", "inputs", "inputs_parts", "cycles_per_run", "comparison")
+_SHARED = ("base", "inputs", "inputs_parts", "work_flow_graph", "cycles_per_run", "comparison")
 """Modules of the room that are no formulas of a model."""
 
 

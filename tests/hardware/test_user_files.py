@@ -8,8 +8,8 @@ import pytest
 
 from drywarp.errors import InputFileError, UsageError
 from drywarp.hardware import Gpu, gpu_names, limits_of, load_gpu
+from drywarp.hardware.checks import check_classes
 from drywarp.hardware.fact import classes_of
-from drywarp.hardware.load import check_classes
 
 HEAD = 'format = 1\ntitle = "Mine"\ninherits = "a100"\n'
 SOURCES = '[sources]\nmine = "own benchmark"\n'

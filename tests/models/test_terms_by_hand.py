@@ -13,9 +13,9 @@ from drywarp.models import get_model
 from drywarp.models import gpumech as g
 from drywarp.models.cycles_per_run import issue_cycles_of
 from drywarp.models.inputs import inputs_of
-from drywarp.models.inputs_parts import WorkNode
 from drywarp.models.volkov_contention import WARP_ACCESS_BYTES
 from drywarp.models.wfg import block_ilp, issue_lambda
+from drywarp.models.work_flow_graph import WorkNode
 from drywarp.workload.cost import CostedWorkload, Repeat
 
 MAXWELL = "papers/volkov-maxwell"

@@ -26,7 +26,7 @@ from ..kernel.kernel import Kernel, Resources
 from ..kernel.launch.arguments import parameter_name, signature
 from ..kernel.launch.layout import root_of
 from ..kernel.launch.structures import fields_in
-from .placeholders import command_words, lacking, ready_command
+from .lacking import command_words, lacking, ready_command
 from .settle import from_host_code
 from .without_data import arch_of
 

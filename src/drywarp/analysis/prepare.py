@@ -33,8 +33,8 @@ from ..workload.table_costs import bind_to_table
 from .best_config import best, config_number, most_configs
 from .emulation_cache import CacheEntry, WholeBlocks, cache_entry_of, followed_instead, may_be_followed
 from .fits import check_clock, check_memory, clusters_that_start, geometry_of, occupancy_of, with_clusters
+from .lacking import command_words, lacking, left_at_zero, ready_command, told_of_random_data
 from .measured import check_mapper
-from .placeholders import command_words, lacking, left_at_zero, ready_command, told_of_random_data
 from .prepared import Prepared
 from .request import LaunchRequest, Options
 from .settle import (

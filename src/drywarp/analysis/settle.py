@@ -18,7 +18,7 @@ from ..kernel.launch.launch import DTYPES, Buffer, Dim3, Launch
 from ..kernel.launch.layout import flat, root_of
 from ..kernel.launch.values import as_buffer
 from ..support.expressions import ExpressionError, evaluate
-from .placeholders import check_complete
+from .lacking import check_complete
 
 
 def stated_launch(

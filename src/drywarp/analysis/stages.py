@@ -23,8 +23,8 @@ from ..models.comparison import curve_occupancies
 from ..models.pipeline import Pipeline
 from .advice import add_findings
 from .build_result import build_result
+from .lacking import told_of_random_data
 from .measured import CountRatio, compare_with, count_ratio, with_memory
-from .placeholders import told_of_random_data
 from .prepare import cost, execute, load, load_code, serve_memory
 from .prepared import Prepared
 from .request import LaunchRequest, Options

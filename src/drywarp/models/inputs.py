@@ -20,7 +20,6 @@ from functools import lru_cache
 from ..workload.cost import TICKS_PER_CYCLE, CostedNode, CostedPath, CostedWorkload, Item, Repeat
 from .inputs_parts import (
     Part,
-    WorkNode,
     kind_of,
     make_parts,
     mean_ilp,
@@ -28,10 +27,10 @@ from .inputs_parts import (
     memory_latency,
     scoped,
     transactions_of,
-    work_flow_graph,
 )
 from .throughput import demand, path_weights
 from .volkov import latency_bound
+from .work_flow_graph import WorkNode, work_flow_graph
 
 # The intervals of a warp as GPUMech defines them: instructions that issue one per cycle, then a stall.
 #

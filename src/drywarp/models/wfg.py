@@ -21,8 +21,8 @@ instructions over the longest chain, the example would lie above Volkov's bound 
 the 3 and 4 that §2.4.4 states.
 
 Assumed: one computing subsystem, one memory subsystem, the representative warp for all. Left out: the issue limit, that
-warps of one block wait for each other. The graph (`inputs_parts`) keeps loops as nodes with a trip count: what an arc
-adds to an iteration is counted for each.
+warps of one block wait for each other. The graph (`work_flow_graph`) keeps loops as nodes with a trip count: what an
+arc adds to an iteration is counted for each.
 """
 
 from __future__ import annotations
