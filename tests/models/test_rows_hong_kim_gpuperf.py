@@ -76,4 +76,6 @@ def test_what_differs_has_to_differ_and_to_say_why(status: str) -> None:
 def test_a_tolerance_of_its_own_needs_a_reason() -> None:
     with pytest.raises(ValueError, match="needs a reason"):
         row_of(line("2", tolerance="0.5"), 2.2)
+    with pytest.raises(ValueError, match="needs a reason"):
+        row_of(line("100", tolerance="5 %"), 104)
     assert row_of(line("2", tolerance="0.5", note="printed without decimals"), 2.2).status == "reproduced"

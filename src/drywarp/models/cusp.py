@@ -90,8 +90,8 @@ def cusp(
         cusp_warps=mix.needed_occupancy(at, share),
         max_warps=machine.parameters.max_warps_per_sm if machine.abstract_only else machine.occupancy.max_warps_per_sm,
         notes=(
-            "agarwal and saavedra_barrera with zero switching cost, and Hong and Kim's CWP_full, are the same as"
-            " cuda_guide_refined (Volkov 4.9)",
+            "Agarwal's and Saavedra-Barrera's models without switching cost, and Hong and Kim's CWP_full, are the same"
+            " as cuda_guide_refined (Volkov 4.9)",
         ),
     )
 

@@ -1,4 +1,17 @@
-"""Two first-order models of multithreading: Chen and Aamodt's for identical threads, and Transit."""
+"""Two first-order models of multithreading: Chen and Aamodt's for identical threads, and Transit.
+
+Chen and Aamodt, "A first-order fine-grained multithreaded throughput model" (HPCA 2009), as Volkov summarises them for
+threads that are all identical, "Understanding latency hiding on GPUs" (2016), §4.13. With χ the throughput of one
+thread alone:
+
+    χ1(n) = χ,    χ2(n) = n · χ,    χ3(n) = 1 − (1 − χ)^n
+
+Units: instructions per issue slot; n warps. A thread is a warp, and χ = instructions / Λ_app in issue slots. The models
+assume one issue slot per cycle. Where an SM issues S > 1 instructions a cycle, n is occupancy per scheduler and the
+result holds for each of the S, as Volkov does for GPUMech (§7.5); where it issues less often than once a cycle, a slot
+is that much longer. Left out: their fourth model, which has no closed form; memory bandwidth and any throughput limit
+but that of issue.
+"""
 
 from __future__ import annotations
 

@@ -151,7 +151,9 @@ class JsonLines:
         number = 1
         try:
             for number, line in enumerate(whole.decode().splitlines() or [""], 1):
-                (self.take if number > 1 else self.check_head)(json.loads(line))
+                if not isinstance(row := json.loads(line), dict):
+                    raise ValueError(line)
+                (self.take if number > 1 else self.check_head)(row)
         except (ValueError, KeyError, TypeError):
             raise InputFileError(f"{file.path}: line {number}: not {self.expected}") from None
         file.cut(len(whole))

@@ -1,4 +1,4 @@
-"""Exchange between the lanes of a warp: shuffles, votes, matches, reductions."""
+"""Exchange between the lanes of a warp: shuffles, votes, matches, reductions; and what a warp knows of itself."""
 
 from __future__ import annotations
 

@@ -33,6 +33,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 ROUNDING = 1e-9
 """Slack for binary fractions, as a fraction of the published number."""
+ABOUT = "2 %"
+"""Tolerance of a number that the paper qualifies with "about"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ def row_of(line: Mapping[str, str], value: float | Value) -> Row:
         tolerance = float(own) if own else tolerance_of(printed) if printed else 0.0
     what, note = f"{line['paper']}, {line['place']}, {line['quantity']}", line["note"]
     agrees = abs(value.computed - published) <= tolerance + ROUNDING * max(abs(published), 1e-3)
-    if not note and (line["status"] or (own and not own.endswith("%"))):
+    usual = own in ("", ABOUT) or (not printed and own.endswith("%"))
+    if not note and (line["status"] or not usual):
         raise ValueError(f"{what}: a tolerance other than that of the digits, or a misfit, needs a reason")
     if line["status"] and agrees:
         raise ValueError(f"{what}: {value.computed} agrees with the printed {published:g}")

@@ -80,9 +80,6 @@ def stalls(answer: Answer, *, theme: str = "light", width: float = COLUMN_IN) ->
     return figure
 
 
-# Times as horizontal bars: the rungs of a ladder, the sides of a comparison, a kernel on many GPUs.
-
-
 # How busy each part of the GPU is; parts busy for less than `_LEAST` of the time are omitted.
 
 

@@ -123,7 +123,7 @@ class Simple:
 
 
 def rule(name: str) -> Callable[[Look], Look]:
-    """Decorator: register a function as a rule."""
+    """Decorator: register a function as a rule, whose texts are in `rules.toml`. Other packages `register` classes."""
 
     def add(look: Look) -> Look:
         _add(Simple(name, look))

@@ -1,4 +1,4 @@
-"""Predicates with unknown values: the lanes for which they are assumed to hold."""
+"""Instructions as functions of a batch, and the lanes for which predicates with unknown values are assumed to hold."""
 
 from __future__ import annotations
 
