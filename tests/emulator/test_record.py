@@ -79,6 +79,16 @@ def test_addresses_that_loads_of_constants_ask_for(arch, numbers):
 
 
 @pytest.mark.parametrize("arch", first(ARCHES))
+def test_bytes_of_one_word_are_one_address(arch):
+    """32 neighbouring bytes lie in 8 words."""
+    source = """
+__constant__ unsigned char table[256];
+extern "C" __global__ void k(const int* i, int* o) { o[threadIdx.x] = table[i[threadIdx.x]]; }"""
+    e = run(source, 1, 32, np.arange(32, dtype=np.int32), np.zeros(32, np.int32), arch=arch)
+    assert list(e.profile.constant_addresses.values()) == [8.0]
+
+
+@pytest.mark.parametrize("arch", first(ARCHES))
 def test_active_lanes_follow_divergence(arch):
     source = """
 extern "C" __global__ void k(int* o) {

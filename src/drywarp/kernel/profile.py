@@ -167,7 +167,7 @@ class Profile:
     them pass one: SYNC_SKIP.
 
     `products` are the shapes and element types that `Kernel.with_tensor_use` has given the kernel's instructions.
-    `constant_addresses` is how many different addresses a mean request of a load of constants asks for, by instruction,
+    `constant_addresses` is how many different words a mean request of a load of constants asks for, by instruction,
     where that is not 1.
     """
 

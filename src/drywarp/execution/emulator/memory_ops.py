@@ -24,6 +24,7 @@ HINTS = (
 )
 WIDTHS = " U8 S8 U16 S16 64 128"
 _WINDOW_SHIFT = np.uint64(32)
+_WORD_SHIFT = np.uint32(2)
 _SHARED_TOP = np.uint64(SHARED_WINDOW) >> _WINDOW_SHIFT
 _LOCAL_TOP = np.uint64(LOCAL_WINDOW) >> _WINDOW_SHIFT
 
@@ -394,14 +395,14 @@ def _aligned(at: str, bank: int, width: int, offset: Fetch) -> Fetch:
 
 
 def _counted(d: Decoder, number: int, offset: Fetch) -> Fetch:
-    """Offsets in a constant bank; how many different ones the lanes of a warp ask for is recorded."""
+    """Offsets in a constant bank; how many different words the lanes of a warp ask for is recorded."""
     recorder: Recorder | None = d.recorder
     if recorder is None:
         return offset
 
     def counted(f: Frame) -> Value:
         where = offset(f)
-        each = f.spread(where)
+        each = f.spread(where >> _WORD_SHIFT)
         leaders = each[np.arange(f.rows), f.leader() % LANES]
         asked = np.sort(np.where(f.lanes(), each, leaders[:, None]), axis=1)
         recorder.constant(number, f.rows, f.rows + int(np.count_nonzero(np.diff(asked, axis=1))))
