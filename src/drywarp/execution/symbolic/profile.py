@@ -244,7 +244,14 @@ class _Walker:
         return StaticProfile(followed.profile, self.given, report)
 
     def _assumptions(self, loops: Sequence[LoopReport], followed: _Followed) -> list[Assumption]:
-        found = [Assumption(what, "", 0, value) for what, value in self.given.assumed]
+        # First what may change the time most: where lanes differ, each address takes a pass.
+        found = list[Assumption]()
+        executions = followed.profile.executions()
+        for number, instruction in enumerate(self.kernel.instructions):
+            index = next((o.register for o in instruction.operands if isinstance(o, Constant)), None)
+            if instruction.opcode == "LDC" and index and not index.uniform and executions[number]:
+                found.append(self._at(number, "indices of constants", "the same for all lanes of a warp"))
+        found += [Assumption(what, "", 0, value) for what, value in self.given.assumed]
         for loop in loops:
             if loop.known == "assumed":
                 text = f"{loop.trips or 0:.4g} iterations" + (f", unrolled by {loop.copies}" if loop.copies > 1 else "")
@@ -259,11 +266,6 @@ class _Walker:
                 found.append(self._at(number, "addresses that depend on data", text))
             elif flags & ASSUMED:
                 found.append(self._at(number, "addresses", "those that the assumed arguments give"))
-        executions = followed.profile.executions()
-        for number, instruction in enumerate(self.kernel.instructions):
-            index = next((o.register for o in instruction.operands if isinstance(o, Constant)), None)
-            if instruction.opcode == "LDC" and index and not index.uniform and executions[number]:
-                found.append(self._at(number, "indices of constants", "the same for all lanes of a warp"))
         return list(dict.fromkeys(found))
 
     def _at(self, instruction: int, what: str, assumed: str) -> Assumption:
