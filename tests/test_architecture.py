@@ -53,7 +53,7 @@ def test_starting_the_program_loads_neither_numpy_nor_the_stages() -> None:
             assert "analysis.stages" not in names, f"{path.name}: line {node.lineno}"
 
 
-MOST_FILES, MEDIAN, NINETIETH = 450, 160, 325
+MOST_FILES, MEDIAN, NINETIETH = 450, 160, 330
 LONGEST_FUNCTION, MOST_POSITIONAL = 80, 8
 
 
