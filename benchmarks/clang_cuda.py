@@ -3,8 +3,9 @@
     python benchmarks/clang_cuda.py --make TREE          # lays out a toolkit in TREE; downloads its wheels with pip
     CUDA_TREE=TREE make CC="python benchmarks/clang_cuda.py" ARCH=sm_86
 
-Takes nvcc's options, translates those that clang has other names for, and leaves out what clang has no use for. $CLANG
-names another compiler than clang++-19. `fatbinary`, which those wheels lack, is that of drywarp[ptx] behind a script.
+Takes nvcc's options, translates those that clang has other names for, and leaves out what clang has no use for. The
+clang is the 18.1 inside the package `ziglang`; $CLANG names another. `fatbinary`, which CUDA's wheels lack, is that of
+drywarp[ptx] behind a script.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ from pathlib import Path
 
 WHEELS = ("nvidia-cuda-nvcc-cu12==12.6.*", "nvidia-cuda-runtime-cu12==12.6.*", "nvidia-cuda-cccl-cu12==12.6.*")
 CURAND = "nvidia-curand-cu12==10.3.7.77"
+HEADERS = ("nvidia-cublas-cu12==12.6.*", "nvidia-cusparse-cu12==12.5.*")  # their libraries are not kept
+CLANG = "ziglang==0.13.*"
+# The package's own headers are clang's, in a folder that clang does not look in; its own target is musl's.
+COMPILER = """#!/bin/sh
+exec {zig}/zig clang --driver-mode=g++ --target=x86_64-linux-gnu -resource-dir {resources} "$@"
+"""
 FATBINARY = """#!{python}
 import re, subprocess, sys
 
@@ -40,10 +47,13 @@ def make(tree: Path) -> None:
     """Lay out bin, include, lib64 and nvvm as clang looks for them."""
     wheels = tree / "wheels"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(wheels)]
-    subprocess.run([*pip, *WHEELS, CURAND], check=True)
+    subprocess.run([*pip, *WHEELS, CURAND, *HEADERS, CLANG], check=True)
     parts = [wheels / "nvidia" / name for name in ("cuda_nvcc", "cuda_runtime", "curand", "cuda_cccl")]
-    for part in parts:
+    headers = [wheels / "nvidia" / name for name in ("cublas", "cusparse")]
+    for part in parts + headers:
         shutil.copytree(part / "include", tree / "include", dirs_exist_ok=True)
+    for part in headers:
+        shutil.rmtree(part)
     (tree / "lib64").mkdir(exist_ok=True)
     for library in [*(parts[1] / "lib").glob("*.so*"), *(parts[2] / "lib").glob("libcurand.so*")]:
         shutil.copy(library, tree / "lib64")
@@ -56,6 +66,10 @@ def make(tree: Path) -> None:
     if toolkit is None or not toolkit.submodule_search_locations:
         sys.exit("fatbinary is missing: pip install 'drywarp[ptx]'")
     fatbinary = Path(toolkit.submodule_search_locations[0]) / "bin" / "fatbinary"
+    zig, resources = (wheels / "ziglang").resolve(), (tree / "clang").resolve()
+    resources.mkdir()
+    (resources / "include").symlink_to(zig / "lib" / "include")
+    (tree / "bin" / "clang++").write_text(COMPILER.format(zig=zig, resources=resources))
     (tree / "bin" / "fatbinary").write_text(FATBINARY.format(python=sys.executable, fatbinary=fatbinary))
     for tool in (tree / "bin").iterdir():
         tool.chmod(0o755)
@@ -107,7 +121,7 @@ def main() -> None:
         # To link objects, clang needs no architecture, and with OpenMP would look for code to offload.
         words = [word for word in words if not word.startswith("--cuda-gpu-arch")]
     links = [] if "-c" in words else [f"-L{tree}/lib64", "-lcudart", "-ldl", "-lrt", "-pthread"]
-    compiler = os.environ.get("CLANG", "clang++-19")
+    compiler = os.environ.get("CLANG", f"{tree}/bin/clang++")
     fixed = [compiler, f"--cuda-path={tree}", f"-I{tree}/include", "-Wno-unknown-cuda-version", "-w"]
     sys.exit(subprocess.run([*fixed, *words, *links], check=False).returncode)
 

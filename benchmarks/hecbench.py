@@ -4,8 +4,8 @@
 
 The sources and the measurements are public (Scientific-Computing-Lab/gpuFLOPBench @4738733); how each kernel is
 launched stands in `hecbench.toml`. With --built, each file is compiled as for the measurements, by their own command
-(compile_commands.json beside the table), with clang++-19 and the toolkit that `clang_cuda.py --make` lays out. NVRTC
-compiles what that cannot. The measurements were taken by Nsight Compute: SM clock at its base of 1440 MHz,
+(compile_commands.json beside the table), with the clang 18 and the toolkit that `clang_cuda.py --make` lays out.
+NVRTC compiles what that cannot. The measurements were taken by Nsight Compute: SM clock at its base of 1440 MHz,
 caches flushed, the time is gpu__time_duration. Each launch runs in a process of its own; the command resumes where it
 stopped, and without the first two arguments it only prints what `--out` holds. Programs at odd positions are there
 for choices (rates, residuals), those at even ones for reporting alone. `--against` compares with the output of
@@ -103,17 +103,29 @@ def values(given: dict[str, Any], sources: Path) -> dict[str, Any]:
 
 
 def as_measured(sources: Path, table: Path, entry: dict[str, Any], built: Path) -> Path | None:
-    """The cubin that clang makes of an entry's file by the command of the measurements; None if it cannot."""
-    cubin = built / (entry["file"].replace("/", "__") + ".cubin")
+    """The cubin that clang makes of an entry's file by the command of the measurements; None if it cannot.
+
+    Where that command names an older GPU, the measured program held its PTX, and the driver made the machine code: here
+    ptxas does.
+    """
+    file = entry.get("unit", entry["file"])
+    cubin = built / (file.replace("/", "__") + ".cubin")
     if cubin.exists():
         return cubin
+    tools = (built / "toolkit").resolve()
     for known in json.loads((table.parent / "compile_commands.json").read_text(encoding="utf-8")):
         root, _, inside = known["file"].partition("/src/")
-        if inside == entry["file"]:
+        if inside == file:
             words = shlex.split(known["command"].replace(f"{root}/src", str(sources.resolve())))[1:]
             words = [word for word in words[: words.index("-o")] if not word.startswith("--cuda-path")]
-            words += ["-w", "--cuda-device-only", f"--cuda-path={(built / 'toolkit').resolve()}", "-o", str(cubin)]
-            subprocess.run(["clang++-19", *words], check=False, capture_output=True)
+            clang = [str(tools / "bin" / "clang++"), *words, "-w", "--cuda-device-only", f"--cuda-path={tools}", "-o"]
+            if "--cuda-gpu-arch=sm_86" in words:
+                subprocess.run([*clang, str(cubin)], check=False, capture_output=True)
+            else:
+                ptx = cubin.with_suffix(".ptx")
+                subprocess.run([*clang, str(ptx), "-S"], check=False, capture_output=True)
+                assemble = [str(tools / "bin" / "ptxas"), "-arch=sm_86", str(ptx), "-o", str(cubin)]
+                subprocess.run(assemble, check=False, capture_output=True)
     return cubin if cubin.exists() else None
 
 
@@ -144,7 +156,8 @@ def predicted(sources: Path, table: Path, entry: dict[str, Any], built: Path | N
         row["compiler"] = "clang"
         try:
             kernel, _ = load_kernel(source, arch="sm_86", entry=entry["kernel"], options=CudaOptions(**compiler))
-            ready = prepare_kernel(cubin or "none", args=by_number(given, kernel), **launch)
+            symbol = entry.get("symbol", entry["kernel"])
+            ready = prepare_kernel(cubin or "none", args=by_number(given, kernel), **launch | {"entry": symbol})
         except (UsageError, InputFileError):  # no such file, no code for this GPU in it, or none by this name
             row["compiler"] = "nvrtc"
             ready = prepare_kernel(source, args=given, **compiler, **launch)

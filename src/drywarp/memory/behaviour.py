@@ -140,7 +140,8 @@ def analyse_memory(
         if profile.logged is not None:
             for counts in (part.fetched, part.written):
                 counts.update({index: sectors / profile.logged[index] for index, sectors in counts.items()})
-        shares = local_shares(profile.launch.blocks, own, sizes, part.written)
+        stored = float(asked.local[asked.stores].sum())
+        shares = local_shares(profile.launch.blocks, own, stored, sizes, part)
         _add_local(part, asked.local, asked.local * (1 - l1_hit), asked.stores, shares)
     busiest = busiest_address(profile, followed or affine, geometry.slice_bytes)
     accesses = _accesses(profile, asked, (l1_hit, np.minimum(l1_late, l1_hit)), totals, beyond, busiest)
