@@ -90,12 +90,36 @@ def test_what_comes_in_halves_is_late_by_half() -> None:
     assert (found.accesses[1].l1_hit, found.accesses[1].l1_late) == (0.5, 0.5)
 
 
+def test_a_warp_waits_for_the_slowest_load_of_a_burst() -> None:
+    # Two loads that miss by turns: the second one's line is what the first one of the next burst asks for.
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [access(n % 2, A + (n + n % 2) // 2 * 128 + LANES * 4) for n in range(16)]
+
+    def late(together: bool) -> list[float]:
+        waits = ((0, 1), ()) if together else ((0,), (1,))
+        lines = [
+            (LOAD, control(write=0)),
+            ("LDG.E R3, [R6.64]", control(write=1)),
+            ("FADD R4, R2, R2", control(waits=waits[0])),
+            ("FADD R5, R3, R3", control(waits=waits[1])),
+        ]
+        found = analyse_memory(profile(lines, (1, 1, 1), of), geometry(sms=1, blocks_per_sm=1))
+        assert [found.accesses[n].l1_hit for n in (0, 1)] == [7 / 8, 0]
+        return [found.accesses[n].l1_late for n in (0, 1)]
+
+    # Awaited together, the first load's result comes when the second's does; awaited first, it does not.
+    assert late(together=True) == [7 / 8, 0]
+    assert late(together=False) == [0, 0]
+
+
 def test_a_table_that_all_blocks_read_is_late_in_the_first_wave_only_if_it_fits() -> None:
     def of(block: Dim3, warp: int) -> list[Access]:
         return [access(0, A + LANES * 4), access(1, A + (1 + block[0]) * 64 * KIB + warp * 4 * KIB + LANES * 128)]
 
     def late(blocks: int, l1: int) -> float:
-        found = profile([(LOAD, control(write=0)), (LOAD, control(write=1))], (blocks, 1, 1), of, warps=4)
+        awaited = [("FADD R6, R2, R2", control(waits=[board])) for board in (0, 1)]
+        lines = [(LOAD, control(write=0)), (LOAD, control(write=1)), *awaited]
+        found = profile(lines, (blocks, 1, 1), of, warps=4)
         return analyse_memory(found, geometry(sms=1, blocks_per_sm=1, l1=l1)).accesses[0].l1_late
 
     # A line for all, and 128 lines of each block. In nine of ten waves its blocks find the line there, if it stays.

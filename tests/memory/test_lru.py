@@ -19,7 +19,7 @@ def model(steps: list[Step], capacity: int) -> list[int]:
     lines: OrderedDict[int, int] = OrderedDict()
     hits = []
     for line, wanted, load in steps:
-        hits.append((lines.get(line, 0) & wanted).bit_count())
+        hits.append(lines.get(line, 0) & wanted)
         if line not in lines and not load:
             continue
         if line not in lines and len(lines) == capacity:

@@ -27,9 +27,10 @@ class AccessBehaviour:
     """Means over all executions of one memory instruction, those without an active lane included.
 
     `units` are sectors (global, local) or wavefronts (shared) per execution, `lines` distinct cache lines. `l1_hit` is
-    the fraction of sectors that the L1 serves, `l1_late` that of the sectors that it serves once another access has
-    fetched them, `l2_hit` that of those that miss it and that the L2 serves; `dram_read` and
-    `dram_write` are sectors per execution from and to DRAM. `passes` counts passes through the banks of the data stage;
+    the fraction of sectors that the L1 serves, `l1_late` how much more often a result comes from beyond the L1 than a
+    sector does: a request waits for all of its sectors, for those that another access has just asked for, and for the
+    other loads that its warp awaits with it. `l2_hit` is the fraction of the sectors that miss the L1 which the L2
+    serves; `dram_read` and `dram_write` are sectors per execution from and to DRAM. `passes` counts passes through the banks of the data stage;
     `lanes` the lanes of an atomic on global memory; `same_address` those of them that target the grid's most contended
     address, `same_slice` its most contended slice of the L2; `together` is how many of a request share an address.
     `l3_hit` is the fraction of L2 misses that an L3 serves, `requests` the fraction of executions that have an active
@@ -144,7 +145,7 @@ def analyse_memory(
         shares = local_shares(profile.launch.blocks, own, stored, sizes, part)
         _add_local(part, asked.local, asked.local * (1 - l1_hit), asked.stores, shares)
     busiest = busiest_address(profile, followed or affine, geometry.slice_bytes)
-    accesses = _accesses(profile, asked, (l1_hit, np.minimum(l1_late, l1_hit)), totals, beyond, busiest)
+    accesses = _accesses(profile, asked, (l1_hit, l1_late), totals, beyond, busiest)
     if totals.read:
         accesses |= _with_merged(profile, accesses, np.where(asked.space == SPACE_SHARED, 0.0, to_l2), totals, geometry)
     judged = _summary(profile, geometry, asked, accesses, (totals, beyond), method)
@@ -222,7 +223,7 @@ def _accesses(
     beyond: WaveTotals,
     busiest: Busiest,
 ) -> dict[int, AccessBehaviour]:
-    """Means by instruction; `at_l1` are the shares of hits and of late ones, `totals` the sectors that miss the L2,
+    """Means by instruction; `at_l1` are `l1_hit` and `l1_late`, `totals` the sectors that miss the L2,
     `beyond` those that miss the L3 too."""
     l1_hit, l1_late = at_l1
     executions = profile.executions()

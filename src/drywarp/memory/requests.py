@@ -157,6 +157,19 @@ def _waits_before(instructions: tuple[Instruction, ...]) -> Ints:
     return counted
 
 
+def awaited_at(instructions: tuple[Instruction, ...]) -> Ints:
+    """The place in the code where the result of each load is first waited for; its end where nothing says so."""
+    found = np.full(len(instructions), len(instructions), np.int64)
+    waiting: dict[int, list[int]] = {}
+    for index, instruction in enumerate(instructions):
+        control = instruction.control
+        for barrier in [number for number in waiting if control.wait_mask >> number & 1]:
+            found[waiting.pop(barrier)] = index
+        if instruction.memory and control.write_barrier is not None:
+            waiting.setdefault(control.write_barrier, []).append(index)
+    return found
+
+
 def interleave_local(offsets: Ints, active: Bools, width: int) -> tuple[Ints, Bools]:
     """Local memory as it lies in DRAM: the same word of a warp's lanes is consecutive.
 

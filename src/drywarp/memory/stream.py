@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..core.library import Function
 from ..kernel.profile import SPACE_LOCAL, AccessLog, Profile
 from .affine import Alike, global_rows
-from .requests import Bools, Ints, bursts_of, interleave_local, lane_masks
+from .requests import Bools, Ints, awaited_at, bursts_of, interleave_local, lane_masks
 from .table import MemoryGeometry, active_lanes, distinct
 
 _MOST_REQUESTS = 400_000
@@ -26,7 +26,7 @@ _PAST_L1 = ("atomic", "reduction", "bulk_load", "bulk_store", "bulk_reduction")
 def l1_hit_fractions(
     profile: Profile, alike: Callable[[int], Alike | None], geometry: MemoryGeometry
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Fraction of load sectors that hit the L1, and of those that hit one still on its way; 0 for all but loads.
+    """Fraction of load sectors that hit the L1, and by how much more requests wait than sectors miss; 0 but for loads.
 
     The blocks that share an SM in the first wave run interleaved: burst by burst (see `bursts`), block after block, and
     within a burst one request of each warp in turn. Where `alike` knows a block that does the same as one of them,
@@ -34,7 +34,8 @@ def l1_hit_fractions(
     proportional share of the L1. Stores are written through: global stores allocate nothing, local stores leave their
     data in the cache. Atomics and bulk copies bypass the L1. A sector is on its way for as long as the burst lasts in
     which it was asked for first: the others that ask for it in that burst wait as long as the first one. Where all that
-    a wave reads fits, what blocks far apart share is on its way in the first wave alone.
+    a wave reads fits, what blocks far apart share is on its way in the first wave alone. A request waits for the slowest
+    of its sectors, and a warp for the slowest load of a burst among those whose results it awaits no later.
     """
     instructions = profile.kernel.instructions
     fractions, late = np.zeros(len(instructions)), np.zeros(len(instructions))
@@ -59,25 +60,52 @@ def l1_hit_fractions(
     capacity = max(1, int(geometry.l1_bytes * share) // geometry.line_bytes)
 
     hits = sector_hits(dense, mask, kept, int(dense.max()) + 1, capacity)
-    wanted = np.bitwise_count(mask.astype(np.uint64)).astype(np.int64)
+    wanted, served = (np.bitwise_count(bits.astype(np.uint64)).astype(np.int64) for bits in (mask, hits))
     count = np.bincount(instruction[is_load], wanted[is_load], minlength=len(instructions))
-    found = np.bincount(instruction[is_load], hits[is_load], minlength=len(instructions))
+    found = np.bincount(instruction[is_load], served[is_load], minlength=len(instructions))
     np.divide(found, count, out=fractions, where=count > 0)
-    on_their_way = hits * _first_missed(stream.burst[request], dense, wanted, hits)
+    waiting = _on_their_way(stream.burst[request], dense, mask, hits).astype(np.float64)
     waves = profile.launch.blocks / (geometry.sm_count * geometry.blocks_per_sm)
     if waves > 1 and dense.max() < capacity:
         # Blocks of later waves find what all blocks read where the first wave has left it.
-        on_their_way[np.isin(line, _lines_of_all(profile, geometry))] /= waves
-    waiting = np.bincount(instruction[is_load], on_their_way[is_load], minlength=len(instructions))
-    np.divide(waiting, count, out=late, where=count > 0)
-    return fractions, late
+        waiting[np.isin(line, _lines_of_all(profile, geometry))] /= waves
+    waiting = np.where(hits != mask, 1.0, waiting) * is_load
+    asked, waits = np.zeros(len(stream.rows)), np.zeros(len(stream.rows))
+    np.maximum.at(waits, request, waiting)
+    asked[request] = 1.0
+    waits = _with_earlier(profile, stream, waits)
+    of = log.instruction[stream.rows]
+    requests = np.bincount(of, asked, minlength=len(instructions))
+    np.divide(np.bincount(of, waits * asked, minlength=len(instructions)), requests, out=late, where=requests > 0)
+    return fractions, (late - (1 - fractions)) * (count > 0)
 
 
-def _first_missed(burst: Ints, line: Ints, wanted: Ints, hits: Ints) -> npt.NDArray[np.float64]:
-    """For each access to a line, the share that missed of the first one to that line in the same burst."""
-    first, group = distinct(burst * (int(line.max()) + 1) + line)
-    share: npt.NDArray[np.float64] = (1 - hits[first] / wanted[first])[group]
-    return share
+def _with_earlier(profile: Profile, stream: _Stream, waits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """For each request, how likely it or one of its burst whose result is awaited no later must wait."""
+    log = profile.accesses
+    when = awaited_at(profile.kernel.instructions)[log.instruction[stream.rows]]
+    order = np.lexsort((when, stream.burst, stream.owner))
+    burst = distinct(stream.owner[order] * (int(stream.burst.max()) + 1) + stream.burst[order])[1]
+    # A running maximum that starts again in each burst: bursts are numbered in this order.
+    number = np.cumsum(np.r_[True, burst[1:] != burst[:-1]]) - 1
+    running = np.maximum.accumulate(number * 2.0 + waits[order]) - number * 2.0
+    # Results awaited at the same place have the last one's.
+    last = np.r_[(number[1:] != number[:-1]) | (when[order][1:] != when[order][:-1]), True]
+    place = np.flatnonzero(last)[np.cumsum(np.r_[False, last[:-1]])]
+    result = np.empty_like(waits)
+    result[order] = running[place]
+    return result
+
+
+def _on_their_way(burst: Ints, line: Ints, mask: Ints, hits: Ints) -> Bools:
+    """Whether any sector of each access to a line was missed by the first of the burst that asked for it."""
+    late = np.zeros(len(line), bool)
+    key = burst * (int(line.max()) + 1) + line
+    for bit in range(int(mask.max()).bit_length()):
+        asking = np.flatnonzero(mask >> bit & 1)
+        first, group = distinct(key[asking])
+        late[asking] |= (hits[asking[first]] >> bit & 1 == 0)[group]
+    return late
 
 
 def _lines_of_all(profile: Profile, geometry: MemoryGeometry) -> Ints:
@@ -238,7 +266,7 @@ def sector_hits(
     line_count: int,
     capacity: int,
 ) -> npt.NDArray[np.int64]:
-    """Sectors of each access that hit, in the order of the accesses.
+    """The sectors of each access that hit, a bit each, in the order of the accesses.
 
     `line` are dense line numbers 0..line_count-1, `sector_mask` the requested sectors of the line (a bit each),
     `allocate` whether a miss fills them (loads) or not (stores, which are written through). `capacity` is in lines. The

@@ -11,10 +11,10 @@ static inline void unlink_line(Line *lines, int64_t n) {
   lines[lines[n].after].before = lines[n].before;
 }
 
-// Sectors of each access that hit, in the order of the accesses.
+// The sectors of each access that hit, a bit each, in the order of the accesses.
 //
 // `line` are dense numbers below `line_count`, `wanted` the requested sectors of the line (a bit each), `allocate` whether a
-// miss fills them. `capacity` is in lines. `lines` is room for `line_count` + 1 lines. Returns the sum of `hits`.
+// miss fills them. `capacity` is in lines. `lines` is room for `line_count` + 1 lines. Returns how many hit.
 EXPORT int64_t drywarp_sector_hits(
     const int64_t *line, const int64_t *wanted, const uint8_t *allocate, int64_t accesses, int64_t line_count,
     int64_t capacity, Line *lines, int64_t *hits) {
@@ -26,7 +26,7 @@ EXPORT int64_t drywarp_sector_hits(
     const int64_t n = line[i];
     hits[i] = 0;
     if (lines[n].resident) {
-      hits[i] = __builtin_popcountll((uint64_t)(lines[n].valid & wanted[i]));
+      hits[i] = lines[n].valid & wanted[i];
       unlink_line(lines, n);
     } else if (!allocate[i]) {
       continue;
@@ -45,7 +45,7 @@ EXPORT int64_t drywarp_sector_hits(
     lines[n].before = head;
     lines[n].after = first;
     lines[head].after = lines[first].before = n;
-    sum += hits[i];
+    sum += __builtin_popcountll((uint64_t)hits[i]);
   }
   return sum;
 }
