@@ -111,10 +111,10 @@ def _widths(both: Sequence[Row]) -> Iterator[str]:
     yield ""
     yield (
         "A width of 1.6 for all kernels needs a factor of 1.26 for the model and no other part. At odd positions, those"
-        f" for choices, bands hold {held} of the {len(others)} kernels that DRAM does not limit, the nine in ten that they"
-        " promise. Narrower bands with the same share of hits need better predictions of single kernels, not another"
-        " constant. Factors for each limiter (arithmetic, latency, memory) were tried: those that arithmetic limits need"
-        " next to none beside their other parts, those that latency limits 1.31, and the median width would stay."
+        f" for choices, bands hold {held} of the {len(others)} kernels that DRAM does not limit. Narrower bands with as"
+        " many hits need better predictions of single kernels, not another constant. A factor for each limiter"
+        " was tried: kernels that arithmetic limits need next to none beside the other parts of their bands, those that"
+        " latency or memory limits as much as now, and the median width would stay."
     )
 
 

@@ -17,6 +17,7 @@ from .affine import fit_affine
 from .contention import ATOMIC, Busiest, busiest_address, contended_loop, lanes_together, reads_of_others
 from .dram import SETTLED_DEPARTURE, LocalShares, dirty_at_the_end, dram_traffic, follow, local_sectors, local_shares
 from .followed import EmulateBlocks, Look
+from .pending import in_step
 from .stream import l1_hit_fractions
 from .table import MemoryGeometry, RequestTable, request_table
 from .waves import WaveTotals, merged_shares
@@ -30,7 +31,9 @@ class AccessBehaviour:
     the fraction of sectors that the L1 serves, `l1_late` how much more often a result comes from beyond the L1 than a
     sector does: a request waits for all of its sectors, for those that another access has just asked for, and for the
     other loads that its warp awaits with it. `l2_hit` is the fraction of the sectors that miss the L1 which the L2
-    serves; `dram_read` and `dram_write` are sectors per execution from and to DRAM. `passes` counts passes through the banks of the data stage;
+    serves, `l2_late` that of results which come from beyond the L2 although their sector hits there: another block has
+    just asked DRAM for it. `dram_read` and `dram_write` are sectors per execution from and to DRAM. `passes` counts
+    passes through the banks of the data stage;
     `lanes` the lanes of an atomic on global memory; `same_address` those of them that target the grid's most contended
     address, `same_slice` its most contended slice of the L2; `together` is how many of a request share an address.
     `l3_hit` is the fraction of L2 misses that an L3 serves, `requests` the fraction of executions that have an active
@@ -59,6 +62,7 @@ class AccessBehaviour:
     remote: float = 0.0
     atomics_factor: float = 1.0
     l1_late: float = 0.0
+    l2_late: float = 0.0
     host: float = 0.0
     host_read: float = 0.0
     host_write: float = 0.0
@@ -145,7 +149,9 @@ def analyse_memory(
         shares = local_shares(profile.launch.blocks, own, stored, sizes, part)
         _add_local(part, asked.local, asked.local * (1 - l1_hit), asked.stores, shares)
     busiest = busiest_address(profile, followed or affine, geometry.slice_bytes)
-    accesses = _accesses(profile, asked, (l1_hit, l1_late), totals, beyond, busiest)
+    loads = np.array([bool(i.memory and i.memory.kind in ("load", "copy")) for i in profile.kernel.instructions])
+    together = in_step(profile, followed.class_of if followed else lambda block: affine, geometry, loads)
+    accesses = _accesses(profile, asked, (l1_hit, l1_late, together), totals, beyond, busiest)
     if totals.read:
         accesses |= _with_merged(profile, accesses, np.where(asked.space == SPACE_SHARED, 0.0, to_l2), totals, geometry)
     judged = _summary(profile, geometry, asked, accesses, (totals, beyond), method)
@@ -218,14 +224,14 @@ class _Asked:
 def _accesses(
     profile: Profile,
     asked: _Asked,
-    at_l1: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]],
+    at_l1: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]],
     totals: WaveTotals,
     beyond: WaveTotals,
     busiest: Busiest,
 ) -> dict[int, AccessBehaviour]:
-    """Means by instruction; `at_l1` are `l1_hit` and `l1_late`, `totals` the sectors that miss the L2,
+    """Means by instruction; `at_l1` are `l1_hit`, `l1_late` and `in_step`, `totals` the sectors that miss the L2,
     `beyond` those that miss the L3 too."""
-    l1_hit, l1_late = at_l1
+    l1_hit, l1_late, first_together = at_l1
     executions = profile.executions()
     to_l2 = asked.units * (1 - l1_hit)
     atomics = np.array([bool(i.memory and i.memory.kind in ATOMIC) for i in profile.kernel.instructions], np.bool_)
@@ -238,6 +244,10 @@ def _accesses(
         missed = totals.fetched.get(index, 0.0)
         fetched, written = beyond.fetched.get(index, 0.0) / runs, beyond.written.get(index, 0.0) / runs
         host = float(asked.host[index])
+        hit = float(np.clip(1 - missed / to_l2[index], 0, 1)) if to_l2[index] else 1.0
+        # Of the results that come from beyond the L1, those whose block asks for a sector just as others do.
+        waits, in_turn = 1 - l1_hit[index] + l1_late[index], first_together[index]
+        pending = totals.away.get(index, 0.0) * in_turn / max(waits, in_turn) if in_turn else 0.0
         accesses[index] = AccessBehaviour(
             executions=runs,
             space=int(asked.space[index]),
@@ -245,7 +255,8 @@ def _accesses(
             lines=float(asked.lines[index]) / runs,
             l1_hit=float(l1_hit[index]),
             l1_late=float(l1_late[index]),
-            l2_hit=float(np.clip(1 - missed / to_l2[index], 0, 1)) if to_l2[index] else 1.0,
+            l2_hit=hit,
+            l2_late=max(0.0, float(pending) - (1 - hit)),
             dram_read=fetched * (1 - host),
             dram_write=written * (1 - host),
             passes=float(asked.passes[index]) / runs,

@@ -26,7 +26,7 @@ _PAST_L1 = ("atomic", "reduction", "bulk_load", "bulk_store", "bulk_reduction")
 def l1_hit_fractions(
     profile: Profile, alike: Callable[[int], Alike | None], geometry: MemoryGeometry
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Fraction of load sectors that hit the L1, and by how much more requests wait than sectors miss; 0 but for loads.
+    """Fraction of sectors of loads that hit the L1, and how much more often requests wait than sectors miss.
 
     The blocks that share an SM in the first wave run interleaved: burst by burst (see `bursts`), block after block, and
     within a burst one request of each warp in turn. Where `alike` knows a block that does the same as one of them,
@@ -34,8 +34,8 @@ def l1_hit_fractions(
     proportional share of the L1. Stores are written through: global stores allocate nothing, local stores leave their
     data in the cache. Atomics and bulk copies bypass the L1. A sector is on its way for as long as the burst lasts in
     which it was asked for first: the others that ask for it in that burst wait as long as the first one. Where all that
-    a wave reads fits, what blocks far apart share is on its way in the first wave alone. A request waits for the slowest
-    of its sectors, and a warp for the slowest load of a burst among those whose results it awaits no later.
+    a wave reads fits, what blocks far apart share is on its way in the first wave alone. A request waits for the last
+    of its sectors, and a warp for the last load of a burst among those whose results it awaits no later.
     """
     instructions = profile.kernel.instructions
     fractions, late = np.zeros(len(instructions)), np.zeros(len(instructions))

@@ -32,7 +32,8 @@ class WaveTotals:
     `last` is the traffic of the last whole wave that was followed: its blocks, sectors that it fetched and did not
     write, and sectors that it wrote. If not all waves could be followed, `fetches` holds the least and the most sectors
     that may be fetched in total, and `fetched` lies between them. `read` are, by instruction, the distinct sectors
-    that the first wave reads and those that its first block does, where reads may be merged.
+    that the first wave reads and those that its first block does, where reads may be merged; `away` is the share of the
+    distinct sectors that each instruction reads in a wave and that the L2 does not hold when the wave begins.
     """
 
     fetched: dict[int, float] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class WaveTotals:
     last: tuple[int, float, float] = (1, 0.0, 0.0)
     fetches: tuple[float, float] | None = None
     read: dict[int, tuple[float, float]] = field(default_factory=dict)
+    away: dict[int, float] = field(default_factory=dict)
 
 
 class FootprintOf(Protocol):
@@ -149,6 +151,7 @@ def follow_waves(
             fetched, written, now = _traffic(piece, present, reads, writes, dirty)
             every = piece.union()
             wave.add(fetched, written, count(difference(difference(every, now), present)))
+            wave.add_away(_away(piece, present, reads))
             stored = union(stored, now)
             recent = l2.keep([*recent, every])
         wave.stored = count(stored)
@@ -157,6 +160,21 @@ def follow_waves(
         if stands_for:
             done.append(wave)
     return replace(_totals(done, blocks), read=read) if done else None
+
+
+def _away(footprint: Footprint, present: Runs, reads: frozenset[int]) -> dict[int, tuple[int, int]]:
+    """For each instruction that reads, the sectors that are not present, and all of them.
+
+    Of instructions whose sectors are those of another one, moved a little, as many are present as of the first one's.
+    """
+    alike: dict[int, tuple[int, int]] = {}
+    found = {}
+    for index, part in footprint.parts.items():
+        if index in reads:
+            if id(part.runs) not in alike:
+                alike[id(part.runs)] = count(difference(part.whole(), present)), count(part.runs)
+            found[index] = alike[id(part.runs)]
+    return found
 
 
 def _read(wave: Footprint, block: Footprint | None, reads: frozenset[int]) -> dict[int, tuple[float, float]]:
@@ -233,7 +251,7 @@ def _traffic(
 class _Wave:
     """One wave: its blocks and those it represents; sectors fetched and written by instruction; new ones only read.
 
-    `stored` are the sectors written.
+    `stored` are the sectors written; `away` those read that were not in the L2, and all that were read.
     """
 
     blocks: int
@@ -242,6 +260,13 @@ class _Wave:
     written: dict[int, int] = field(default_factory=dict)
     read_only: int = 0
     stored: int = 0
+    away: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def add_away(self, away: Mapping[int, tuple[int, int]]) -> None:
+        """Count what one piece of it reads that is not in the L2."""
+        for index, (absent, every) in away.items():
+            before = self.away.get(index, (0, 0))
+            self.away[index] = before[0] + absent, before[1] + every
 
     def add(self, fetched: Mapping[int, int], written: Mapping[int, int], read_only: int) -> None:
         """Count the traffic of one piece of it."""
@@ -260,12 +285,17 @@ def _totals(done: list[_Wave], blocks: int) -> WaveTotals:
         # The rest may find all its data in the L2, or as little as the wave that found least.
         known = sum(wave.stands_for / wave.blocks * sum(wave.fetched.values()) for wave in done)
         totals.fetches = known, known + rest * max(sum(wave.fetched.values()) / wave.blocks for wave in done)
+    away: dict[int, tuple[float, float]] = {}
     for number, wave in enumerate(done):
         times = (wave.stands_for + (rest if number == len(done) - 1 else 0)) / wave.blocks
         for index, sectors in wave.fetched.items():
             totals.fetched[index] = totals.fetched.get(index, 0.0) + times * sectors
         for index, sectors in wave.written.items():
             totals.written[index] = totals.written.get(index, 0.0) + times * sectors
+        for index, (absent, every) in wave.away.items():
+            before = away.get(index, (0.0, 0.0))
+            away[index] = before[0] + times * absent, before[1] + times * every
+    totals.away.update({index: absent / every for index, (absent, every) in away.items() if every})
     return totals
 
 

@@ -56,11 +56,11 @@ class MemoryCosts:
         registers that a load fills, whichever is largest: lanes that read the same bytes get a copy each. Λ is the mean
         over the levels that serve its sectors (the average memory access time, GPUPerf §3), plus the λ of its own
         further wavefronts (analysis paper §6.3); a hit on a sector that another access has just asked for takes as long
-        as that one's miss (the pending hits of Chen and Aamodt, MICRO 2008), and so does one that its warp awaits with a
-        miss. Wavefronts at the shared memory of another
-        block of the cluster have a Λ of their own, and take the load-store unit for as long as the network between the
-        SMs takes to move them. Executions without an active lane also take their slot, so they do not hide the
-        conflicts of the others.
+        as that one's miss (the pending hits of Chen and Aamodt, MICRO 2008), and so do one that its warp awaits with a
+        miss, and one in the L2 on data that another block has just asked DRAM for. Wavefronts at the shared memory of
+        another block of the cluster have a Λ of their own, and take the load-store unit for as long as the network
+        between the SMs takes to move them. Executions without an active lane also take their slot, so they do not hide
+        the conflicts of the others.
         """
         levels = self.gpu.memory
         if behaviour is None:
@@ -87,7 +87,8 @@ class MemoryCosts:
         miss, far = 1 - behaviour.l1_hit, 1 - behaviour.l2_hit
         farthest = self.l3_latency * behaviour.l3_hit + self.dram_latency * (1 - behaviour.l3_hit)
         farthest += (self.host_latency - farthest) * behaviour.host
-        beyond = self.l2_latency * (1 - far) + farthest * far
+        distant = min(1.0, far + behaviour.l2_late)
+        beyond = self.l2_latency * (1 - distant) + farthest * distant
         waits = min(1.0, max(0.0, miss + behaviour.l1_late))
         latency = self.l1_latency * (1 - waits) + beyond * waits + busy - wavefront
         to_l2 = sectors * miss * levels.sector_bytes
