@@ -150,6 +150,8 @@ def analyse_memory(
         _add_local(part, asked.local, asked.local * (1 - l1_hit), asked.stores, shares)
     busiest = busiest_address(profile, followed or affine, geometry.slice_bytes)
     loads = np.array([bool(i.memory and i.memory.kind in ("load", "copy")) for i in profile.kernel.instructions])
+    if not any(totals.away.values()):
+        loads[:] = False  # the L2 holds all that is read
     together = in_step(profile, followed.class_of if followed else lambda block: affine, geometry, loads)
     accesses = _accesses(profile, asked, (l1_hit, l1_late, together), totals, beyond, busiest)
     if totals.read:

@@ -39,12 +39,22 @@ def in_step(
     near = [middle + side * by for by in (1, 2, width, 2 * width, width + 1) for side in (1, -1)]
     others = [block for block in dict.fromkeys([*near, 0, wave - 1]) if 0 <= block < wave and block != middle]
     shares = np.zeros(count)
-    one = _first_touches(profile, alike(middle), middle, geometry, loads) if others else None
+    chosen: dict[int, _Rows] = {}
+
+    def touches(block: int) -> _Touches | None:
+        like = alike(block)
+        if like is None:
+            return None
+        if like.reference not in chosen:
+            chosen[like.reference] = _Rows.of(profile, like, loads)
+        return _first_touches(profile, chosen[like.reference], like, block, geometry)
+
+    one = touches(middle) if others else None
     if one is None or not len(one.sector):
         return shares
     met, together = np.zeros(len(one.sector), bool), np.zeros(len(one.sector), bool)
     for block in others:
-        other = _first_touches(profile, alike(block), block, geometry, loads)
+        other = touches(block)
         if other is not None:
             _, here, there = np.intersect1d(one.sector, other.sector, assume_unique=True, return_indices=True)
             met[here] = True
@@ -63,6 +73,19 @@ def in_step(
 
 
 @dataclass(frozen=True)
+class _Rows:
+    """The loads of a reference block: which of its rows they are, and their bursts, shape (loads,)."""
+
+    which: npt.NDArray[np.intp]
+    burst: Ints
+
+    @classmethod
+    def of(cls, profile: Profile, like: Alike, loads: Bools) -> _Rows:
+        which = np.flatnonzero(loads[profile.accesses.instruction[like.rows]])[:_MOST_REQUESTS]
+        return cls(which, bursts_of(profile, like.rows)[which])
+
+
+@dataclass(frozen=True)
 class _Touches:
     """Distinct sectors that a block reads, each with the burst that asks for it first, shape (sectors,).
 
@@ -77,21 +100,15 @@ class _Touches:
     asked: Ints
 
 
-def _first_touches(
-    profile: Profile, like: Alike | None, linear: int, geometry: MemoryGeometry, loads: Bools
-) -> _Touches | None:
-    """What a block reads from global memory, and when; None if no known block does the same."""
-    if like is None:
-        return None
-    log = profile.accesses
-    bursts, shift = bursts_of(profile, like.rows), like.moves(np.array([linear]))[0][like.mover]
-    chosen = np.flatnonzero(loads[log.instruction[like.rows]])[:_MOST_REQUESTS]
-    rows, bursts, shift = like.rows[chosen], bursts[chosen], shift[chosen]
+def _first_touches(profile: Profile, of: _Rows, like: Alike, linear: int, geometry: MemoryGeometry) -> _Touches:
+    """What a block reads from global memory, and when, as the block that it is like does."""
+    log, rows = profile.accesses, like.rows[of.which]
+    shift = like.moves(np.array([linear]))[0][like.mover[of.which]]
     request, line, mask = lines_touched(log, rows, shift, geometry)
     per_line = geometry.line_bytes // geometry.sector_bytes
     access, bit = np.nonzero((mask[:, None] >> np.arange(per_line)) & 1)
-    sector, of = line[access] * per_line + bit, request[access]
-    instruction, burst = log.instruction[rows][of].astype(np.int64), bursts[of]
+    sector, by = line[access] * per_line + bit, request[access]
+    instruction, burst = log.instruction[rows][by].astype(np.int64), of.burst[by]
     order = np.lexsort((burst, sector))
     sector, burst, instruction = sector[order], burst[order], instruction[order]
     first = np.r_[True, sector[1:] != sector[:-1]][: len(sector)]
