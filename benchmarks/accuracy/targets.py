@@ -105,7 +105,7 @@ def _targets(rows: Mapping[str, Sequence[Row]]) -> Iterator[tuple[str, str, str,
 def _widths(both: Sequence[Row]) -> Iterator[str]:
     known, rows = uncertainty(), [row for row in both if row.half == "even"]
     others = [row for row in both if row.half == "odd" and row.limiter != "dram" and row.band]
-    held = round(len(others) * band(others)[0])
+    held = sum(row.band[0] <= row.measured <= row.band[1] for row in others if row.band)
     model, code, stream = known.model.rest, known.code.operations, known.model.stream
     streams = sum(row.limiter == "dram" for row in rows)
     yield (
