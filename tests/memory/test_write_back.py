@@ -80,3 +80,9 @@ def test_more_traffic_evicts_no_less(sectors: float, stored: float, fetched: flo
         return local_shares(8, sectors, stored, geometry(), WaveTotals(fetched={0: fetched})).written
 
     assert 0 <= written(fetched) <= written(2 * fetched + 1) <= 1
+
+
+def test_an_l2_that_holds_nothing_dirty_writes_every_store() -> None:
+    sizes = replace(geometry(l2=32 * 400), dirty_share=0.0)
+    shares = local_shares(8, 100, 800, sizes, WaveTotals())
+    assert (shares.missed, shares.written) == (0.5, 1)

@@ -130,7 +130,8 @@ def analyse_memory(
         else:
             followed = follow(profile, looks, emulate_blocks, geometry)
     # The L1 is write-through: it serves no store.
-    l1_hit, l1_late = l1_hit_fractions(profile, followed.class_of if followed else lambda block: affine, geometry)
+    alike = followed.class_of if followed else lambda block: affine
+    l1_hit, l1_late = l1_hit_fractions(profile, alike, geometry)
     l1_hit = np.where(asked.stores, 0.0, l1_hit)
     to_l2 = asked.units * (1 - l1_hit)
     each = float(to_l2[asked.space == SPACE_GLOBAL].sum()) / profile.launch.blocks
@@ -149,10 +150,10 @@ def analyse_memory(
         shares = local_shares(profile.launch.blocks, own, stored, sizes, part)
         _add_local(part, asked.local, asked.local * (1 - l1_hit), asked.stores, shares)
     busiest = busiest_address(profile, followed or affine, geometry.slice_bytes)
-    loads = np.array([bool(i.memory and i.memory.kind in ("load", "copy")) for i in profile.kernel.instructions])
-    if not any(totals.away.values()):
-        loads[:] = False  # the L2 holds all that is read
-    together = in_step(profile, followed.class_of if followed else lambda block: affine, geometry, loads)
+    together = np.zeros(len(asked.units))
+    if any(totals.away.values()):  # else the L2 holds all that is read
+        loads = np.array([bool(i.memory and i.memory.kind in ("load", "copy")) for i in profile.kernel.instructions])
+        together = in_step(profile, alike, geometry, loads)
     accesses = _accesses(profile, asked, (l1_hit, l1_late, together), totals, beyond, busiest)
     if totals.read:
         accesses |= _with_merged(profile, accesses, np.where(asked.space == SPACE_SHARED, 0.0, to_l2), totals, geometry)

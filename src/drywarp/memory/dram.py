@@ -185,12 +185,12 @@ def local_shares(
     resident = min(blocks, geometry.wave_blocks)
     capacity = geometry.l2_bytes / geometry.sector_bytes
     footprint = resident * sectors
-    room = geometry.dirty_share * capacity
+    room, missed = geometry.dirty_share * capacity, max(0.0, 1 - capacity / footprint)
     if not room:
-        return LocalShares(1.0, 1.0)
+        return LocalShares(missed, 1.0)
     entering = (sum(totals.fetched.values()) + sum(totals.written.values())) * resident / blocks
     times = max(1.0, stored / (blocks * sectors))
-    return LocalShares(max(0.0, 1 - capacity / footprint), _evicted(entering / times / room, footprint / room))
+    return LocalShares(missed, _evicted(entering / times / room, footprint / room))
 
 
 def _evicted(entering: float, footprint: float) -> float:

@@ -35,7 +35,8 @@ def l1_hit_fractions(
     data in the cache. Atomics and bulk copies bypass the L1. A sector is on its way for as long as the burst lasts in
     which it was asked for first: the others that ask for it in that burst wait as long as the first one. Where all that
     a wave reads fits, what blocks far apart share is on its way in the first wave alone. A request waits for the last
-    of its sectors, and a warp for the last load of a burst among those whose results it awaits no later.
+    of its sectors, and a warp for the last load of a burst among those whose results it awaits no later. Both are 0 for
+    all but loads.
     """
     instructions = profile.kernel.instructions
     fractions, late = np.zeros(len(instructions)), np.zeros(len(instructions))
