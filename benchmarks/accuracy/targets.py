@@ -84,16 +84,18 @@ def _targets(rows: Mapping[str, Sequence[Row]]) -> Iterator[tuple[str, str, str,
     few = [row for row in half if row.limiter != "dram"]
     text = (
         f"where DRAM limits it is {_median(limited, 'dram_ratio'):.1%}, elsewhere {_median(few, 'dram_ratio'):.0%}, of"
-        " small amounts: long launches add about 1 GB/s that is not theirs, short ones leave a part of what they wrote"
-        " in the L2, by no rule that was found"
+        " small amounts: many long launches add about 1 GB/s that is not theirs, others nothing; short ones leave a"
+        " part of what they wrote in the L2: about that of their last 2 µs, but kernels that write a place again and"
+        " again contradict that rule"
     )
     yield "DRAM bytes, median error", f"{_median(half, 'dram_ratio'):.1%}", "5 %", text
     text = "reached; one file lacks a header, and is NVRTC's code"
     yield "operations, median error", f"{_median(half, 'operations_ratio'):.1%}", "1 %", text
     p, m = ([row.times[PRIMARY] for row in gemm], [row.measured for row in gemm])
     text = (
-        "the mean is reached, the order is not: small tiles that the load-store unit limits are predicted a fifth to a"
-        " third too short, products that latency limits right or too long"
+        "the mean is reached, the order not quite: products in which arithmetic and loads take about as long are"
+        " predicted up to a fifth too short, one whose blocks wait for DRAM in step a fifth too long; and the GPU did"
+        " not keep its clock: where arithmetic is busiest, a row's runs differ most"
     )
     yield "GEMM, A100: MAPE / Spearman", f"{100 * mape(p, m):.1f} % / {spearman(p, m):.3f}", "10 % / 0.95", text
     worst, name = max((100 * _mape(rows, one) - before, one) for one, before in FIRST.items())

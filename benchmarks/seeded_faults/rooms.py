@@ -71,7 +71,7 @@ ROOMS = {
         2,
     ),
     "memory in C": Room(
-        ("core/native/runs.c", "core/native/lru.c", "core/native/distinct.c"), ("tests/memory", "tests/counters")
+        ("core/native/runs.c", "core/native/l1.c", "core/native/distinct.c"), ("tests/memory", "tests/counters")
     ),
     "simulation in C": Room(
         tuple(f"core/native/{name}" for name in ("pipeline.h", "inorder.c", "dataflow.c", "blocks.c", "stalls.c")),

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 COMPARED = (
     "tests/emulator/test_compiled_loop.py",
     "tests/pipeline/test_against_reference.py",
-    *(f"tests/memory/test_{name}.py" for name in ("core", "footprint", "lru")),
+    *(f"tests/memory/test_{name}.py" for name in ("core", "footprint", "l1")),
 )
 ZIG = [sys.executable, "-m", "ziglang", "cc", "-fno-sanitize=undefined"]
 ALL = os.environ.get("DRYWARP_SANITIZE") == "all"

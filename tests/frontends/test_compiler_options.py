@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from drywarp import analyze
 from drywarp.errors import UsageError
-from drywarp.frontends.cuda import CudaOptions, known_options
+from drywarp.execution.emulator import emulate
+from drywarp.frontends.binary.elf import parse_elf
+from drywarp.frontends.cuda import RELOCATABLE, CudaOptions, build, known_options, nvcc
 from drywarp.frontends.cuda.compile import compile_cuda
+from drywarp.frontends.cuda.nvcc import NO_LINKER, NOT_LINKED, OPEN_CALLS, find_nvlink
+from drywarp.frontends.cuda.nvrtc import compile_program
 from drywarp.frontends.load import load
+from drywarp.kernel.launch.arguments import make_launch
 
 DIVIDE = """
 extern "C" __global__ void divide(float* out, const float* a, float b) {
@@ -52,6 +58,64 @@ def test_options_of_the_assembler_change_the_loads() -> None:
     assert plain != cached
 
 
+SUMS = """
+extern "C" __global__ void sums(float* out, const float* a) {
+    __shared__ float tile[256];
+    tile[threadIdx.x] = a[threadIdx.x];
+    __syncthreads();
+    float sum = 0;
+    for (int i = 0; i < 4; i++) sum += tile[threadIdx.x % 64 * 4 + i] * (i + 1);
+    out[threadIdx.x] = sum;
+}
+"""
+
+
+def test_separate_compilation_leaves_loads_from_shared_memory_apart() -> None:
+    # ptxas raises the alignment of a shared array and joins loads from it, unless other code may be linked to it.
+    def loads(options: CudaOptions) -> list[str]:
+        found = compile_cuda(SUMS, arch="sm_80", options=options).instructions
+        return [i.text.split()[0] for i in found if i.opcode == "LDS"]
+
+    assert loads(CudaOptions()) == ["LDS.128"]
+    if find_nvlink() is None:
+        pytest.skip("nvlink is not installed: pip install 'drywarp[ptx]'")
+    assert loads(_given("-rdc=true")) == ["LDS"] * 4
+    values = np.random.default_rng(1).random(256).astype(np.float32)
+    linked = compile_cuda(SUMS, arch="sm_80", options=_given("-dc"))
+    launch = make_launch(linked, (1, 1, 1), (256, 1, 1), {"out": np.zeros_like(values), "a": values})
+    expected = values.reshape(64, 4) @ np.array([1, 2, 3, 4], np.float32)
+    np.testing.assert_allclose(emulate(linked, launch, blocks="all").buffer("out"), np.tile(expected, 4), rtol=1e-6)
+
+
+def test_without_a_linker_a_whole_program_is_compiled_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "find_nvlink", lambda: None)
+    monkeypatch.setattr(nvcc, "find_nvlink", lambda: None)
+    found = compile_cuda(SUMS.replace("sums", "alone"), arch="sm_80", options=_given("-rdc=true"))
+    assert NOT_LINKED + NO_LINKER in found.notes
+    assert [i.text.split()[0] for i in found.instructions if i.opcode == "LDS"] == ["LDS.128"]
+
+
+def test_variables_take_no_room_in_a_file_that_is_not_linked() -> None:
+    made = compile_program(SUMS, "sums.cu", ["--gpu-architecture=sm_80", RELOCATABLE])
+    shared = parse_elf(made.cubin, "sums.cu").section(".nv.shared.sums")
+    assert shared is not None
+    assert (shared.size, shared.data) == (1024, b"")
+    text = "__device__ int zeros[1 << 20];" + SUMS.replace("sum += ", "zeros[threadIdx.x] = 1, sum += ")
+    made = compile_program(text, "zeros.cu", ["--gpu-architecture=sm_80", RELOCATABLE])
+    zeros = parse_elf(made.cubin, "zeros.cu").section(".nv.global")
+    assert zeros is not None
+    assert (zeros.size, zeros.data) == (4 << 20, b"")
+
+
+def test_calls_of_other_files_stay_open() -> None:
+    text = """
+    extern __device__ float other(float);
+    extern "C" __global__ void open(float* out) { out[threadIdx.x] = other(out[threadIdx.x]); }
+    """
+    for options in (CudaOptions(), _given("-rdc=true")):
+        assert OPEN_CALLS in compile_cuda(text, arch="sm_80", options=options).notes
+
+
 @pytest.mark.parametrize(
     ("words", "same"),
     [
@@ -62,7 +126,9 @@ def test_options_of_the_assembler_change_the_loads() -> None:
         (("-maxrregcount=32",), CudaOptions(max_registers=32)),
         (("-O3 -lineinfo -Xcompiler -fPIC,-O2 -lcublas -L/lib --expt-relaxed-constexpr",), CudaOptions()),
         (("-isystem /c", "-isystem=/d"), CudaOptions(includes=("/c", "/d"))),
-        (("-rdc=true", "-dc"), CudaOptions()),
+        (("-rdc=true", "-dc"), _given("--relocatable-device-code=true")),
+        (("--device-c",), _given("-rdc=true")),
+        (("-rdc=true -dc -rdc=false", "-c"), _given("--relocatable-device-code=false")),
         (("-G",), _given("--device-debug")),
         (("-use_fast_math", "-O3"), _given("--use_fast_math")),
         (("-Xptxas", "-v,-O1"), _given("--ptxas-options=-v,-O1")),
@@ -91,6 +157,7 @@ def test_a_field_that_is_set_wins() -> None:
         (("-include", "x.h"), "unknown"),
         (("-Xptxas",), "expected a value"),
         (("-maxrregcount=many",), "expected a whole number"),
+        (("-rdc=yes",), "expected true or false"),
         (("-DN='4",), "unclosed quotation mark"),
     ],
 )

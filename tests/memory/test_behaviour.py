@@ -368,7 +368,7 @@ def test_local_loads_find_in_the_l1_what_the_warp_stored_while_it_fits() -> None
 
     lines = ["STL [R1], R2"] * 16 + ["LDL R2, [R1]"] * 16
     spilled = profile(lines, (8, 1, 1), of, local_bytes=64)
-    for l1, hit in ((4 * KIB, 1), (2 * KIB, 1), (KIB, 0)):
+    for l1, hit in ((4 * KIB, 1), (128, 0)):
         found = analyse_memory(spilled, geometry(blocks_per_sm=2, l1=l1))
         assert {found.accesses[n].l1_hit for n in range(16, 32)} == {hit}
         assert {found.accesses[n].l1_hit for n in range(16)} == {0}

@@ -146,6 +146,9 @@ def analyse_memory(
         if profile.logged is not None:
             for counts in (part.fetched, part.written):
                 counts.update({index: sectors / profile.logged[index] for index, sectors in counts.items()})
+        if method == "affine" or len(profile.blocks) == profile.launch.blocks:
+            # Elsewhere the sampled blocks may ask for less than those that were followed.
+            _at_most(part, to_l2 - asked.local * (1 - l1_hit))
         stored = float(asked.local[asked.stores].sum())
         shares = local_shares(profile.launch.blocks, own, stored, sizes, part)
         _add_local(part, asked.local, asked.local * (1 - l1_hit), asked.stores, shares)
@@ -353,6 +356,20 @@ def _spaces(table: RequestTable, counted: npt.NDArray[np.float64], count: int) -
     some = np.bincount(cell, table.count * (counted > 0), minlength=count * kinds).reshape(count, kinds)
     found: npt.NDArray[np.intp] = np.where(some.any(axis=1, keepdims=True), some, every).argmax(axis=1)
     return found
+
+
+_ROUNDING = 1e-9
+"""Sums of fractional weights that differ by less, as a fraction, are equal."""
+
+
+def _at_most(totals: WaveTotals, to_l2: npt.NDArray[np.float64]) -> None:
+    """Limit what DRAM delivers to the sectors that miss the L1, which may still hold what the L2 has evicted."""
+    fetched = sum(totals.fetched.values())
+    asked = float(to_l2[list(totals.fetched)].sum())
+    if totals.fetches is not None:
+        totals.fetches = min(totals.fetches[0], asked), min(totals.fetches[1], asked)
+    if asked < fetched * (1 - _ROUNDING):
+        totals.fetched.update({index: sectors * asked / fetched for index, sectors in totals.fetched.items()})
 
 
 def _add_local(

@@ -254,10 +254,12 @@ def split_lines(addresses: Ints, active: Bools, geometry: MemoryGeometry) -> tup
     return request[starts], line[starts], np.bitwise_or.reduceat(bit, starts)
 
 
-# A fully associative LRU cache of sectored lines, for the L1 of one SM.
+# A fully associative cache of sectored lines, for the L1 of one SM. A full one evicts any of its lines, as was measured
+# on a T4 (Jia et al. 2019, "Dissecting the NVidia Turing T4 GPU via Microbenchmarking", on replacement in the L1): of
+# data a little larger than the cache that a block walks through again, most stays, where LRU would keep none.
 
-_sector_hits = Function("sector_hits", "aaannnaa")
-_LINE_WORDS = 4
+_sector_hits = Function("sector_hits", "aaannnaaa")
+_LINE_WORDS = 2
 
 
 def sector_hits(
@@ -270,12 +272,12 @@ def sector_hits(
     """The sectors of each access that hit, a bit each, in the order of the accesses.
 
     `line` are dense line numbers 0..line_count-1, `sector_mask` the requested sectors of the line (a bit each),
-    `allocate` whether a miss fills them (loads) or not (stores, which are written through). `capacity` is in lines. The
-    least recently used line is evicted first.
+    `allocate` whether a miss fills them (loads) or not (stores, which are written through). `capacity` is in lines, at
+    least one. A full cache replaces a random line; the sequence is the same in every run.
     """
     line, wanted = np.ascontiguousarray(line, np.int64), np.ascontiguousarray(sector_mask, np.int64)
     fills = np.ascontiguousarray(allocate, np.uint8)
     hits = np.zeros(len(line), np.int64)
-    lines = np.empty((line_count + 1, _LINE_WORDS), np.int64)
-    _sector_hits(line, wanted, fills, len(line), line_count, capacity, lines, hits)
+    lines, resident = np.empty((line_count, _LINE_WORDS), np.int64), np.empty(min(capacity, line_count), np.int64)
+    _sector_hits(line, wanted, fills, len(line), line_count, capacity, lines, resident, hits)
     return hits

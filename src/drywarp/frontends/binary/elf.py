@@ -12,6 +12,8 @@ from ...errors import InputFileError
 
 T = TypeVar("T")
 NOBITS = 8
+_WITHOUT_BYTES = (NOBITS, 0x70000007, 0x70000008, 0x7000000A)
+"""Types of sections without bytes in the file; the others are global, local and shared memory of relocatable files."""
 CUDA_MACHINE = 190
 _MOST_ZEROS = 4 << 30
 """Total size limit in bytes of sections without data (zeroed `__device__` variables, shared memory)."""
@@ -24,7 +26,7 @@ _MOST_NAMES = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section; `data` is empty for NOBITS, whose `size` still counts."""
+    """One section; `data` is empty if it takes no room in the file; its `size` still counts."""
 
     index: int
     name: str
@@ -124,15 +126,15 @@ def _sections(data: bytes, origin: str) -> tuple[Section, ...]:
     headers = [struct.unpack_from("<IIQQQQIIQQ", data, offset + i * entry_size) for i in range(count)]
     names = _Names(data[headers[names_index][4] :][: headers[names_index][5]])
     # Sections do not overlap; in a forged file each could span the whole file.
-    if sum(header[5] for header in headers if header[1] != NOBITS) > 2 * len(data):
+    if sum(header[5] for header in headers if header[1] not in _WITHOUT_BYTES) > 2 * len(data):
         raise ValueError("sections of more bytes than the file has")
-    zeros = sum(header[5] for header in headers if header[1] == NOBITS)
+    zeros = sum(header[5] for header in headers if header[1] in _WITHOUT_BYTES)
     if zeros > _MOST_ZEROS:
         raise InputFileError(f"{origin}: {zeros} bytes of zeroed variables; expected at most {_MOST_ZEROS}")
     sections = []
     for index, (name, type_, section_flags, _, start, size, link, info, align, _) in enumerate(headers):
-        body = b"" if type_ == NOBITS else data[start : start + size]
-        if (type_ != NOBITS and len(body) < size) or align > _MOST_ALIGNMENT:
+        body = b"" if type_ in _WITHOUT_BYTES else data[start : start + size]
+        if (type_ not in _WITHOUT_BYTES and len(body) < size) or align > _MOST_ALIGNMENT:
             raise ValueError("section beyond the end of the file, or its alignment too large")
         sections.append(Section(index, names.at(name), type_, section_flags, info, link, size, align, body))
     return tuple(sections)

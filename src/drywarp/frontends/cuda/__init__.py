@@ -12,6 +12,9 @@ from ...errors import UsageError
 
 FLAG = "--compiler-option"
 """The option of the command line, for messages."""
+_SEPARATE = "--relocatable-device-code="
+RELOCATABLE = f"{_SEPARATE}true"
+"""Compiler flag for code that is linked afterwards: calls to functions in other files stay open."""
 
 
 def _known() -> dict[str, list[str]]:
@@ -56,6 +59,9 @@ class CudaOptions:
                 object.__setattr__(self, "std", value)
             elif name == "maxrregcount" and self.max_registers is None:
                 object.__setattr__(self, "max_registers", _registers(value))
+            elif name in ("device-c", "relocatable-device-code"):
+                kept = [option for option in kept if not option.startswith(_SEPARATE)]
+                kept.append(f"{_SEPARATE}{_truth(value or 'true')}")
             elif name not in ("std", "maxrregcount"):
                 kept.append(f"--{name}={value}" if value else f"--{name}")
         if defines:
@@ -86,7 +92,7 @@ class CudaOptions:
     def assembler_flags(self, origin: str) -> list[str]:
         """The options as ptxas takes them. Raises UsageError for those that only a compiler of CUDA C++ has."""
         flags = [f"--maxrregcount={self.max_registers}"] if self.max_registers else []
-        for option in self.compiler_options:
+        for option in self._of_the_code:
             name, _, value = option.partition("=")
             if name != "--ptxas-options":
                 raise UsageError(f"{origin}: {FLAG} {option}: PTX is assembled (expected -Xptxas or -maxrregcount)")
@@ -95,15 +101,26 @@ class CudaOptions:
 
     def refuse(self, origin: str, what: str) -> None:
         """Raise UsageError if there are compiler options, which do not apply to `what`."""
-        if self.compiler_options:
-            raise UsageError(f"{origin}: {FLAG} {self.compiler_options[0]}: does not apply to {what}")
+        if self._of_the_code:
+            raise UsageError(f"{origin}: {FLAG} {self._of_the_code[0]}: does not apply to {what}")
 
     def clang_flags(self, origin: str) -> list[str]:
         """The options as clang takes them for an AMD GPU. Raises UsageError for those without a counterpart."""
-        if unknown := [option for option in self.compiler_options if option not in _CLANG]:
+        if unknown := [option for option in self._of_the_code if option not in _CLANG]:
             known = ", ".join(_CLANG)
             raise UsageError(f"{origin}: {FLAG} {unknown[0]}: has no counterpart for AMD GPUs (expected {known})")
-        return [_CLANG[option] for option in self.compiler_options]
+        return [_CLANG[option] for option in self._of_the_code]
+
+    @property
+    def _of_the_code(self) -> list[str]:
+        """The compiler options that do not only say how the code is to be linked."""
+        return [option for option in self.compiler_options if not option.startswith(_SEPARATE)]
+
+
+def _truth(value: str) -> str:
+    if value not in ("true", "false"):
+        raise UsageError(f"{FLAG} -rdc={value}: expected true or false")
+    return value
 
 
 def _registers(value: str) -> int | None:

@@ -14,10 +14,20 @@ from .. import cache
 from ..binary.elf import parse_elf
 from ..binary.sass import listing_of
 from ..cache import library_folders, tool_versions
-from . import CudaOptions
-from .headers import DEVICE_LIBRARIES, HOST_HEADERS, RELOCATABLE, Remedy, header_folder, stand_in_texts
+from . import RELOCATABLE, CudaOptions
+from .headers import DEVICE_LIBRARIES, HOST_HEADERS, Remedy, header_folder, stand_in_texts
 from .host_code import holds_host_code
-from .nvcc import SECONDS, compile_with_nvcc, curand_notes, expressions_of, find_nvcc, nvcc_state
+from .nvcc import (
+    OPEN_CALLS,
+    SECONDS,
+    compile_with_nvcc,
+    curand_notes,
+    expressions_of,
+    find_nvcc,
+    find_nvlink,
+    link_alone,
+    nvcc_state,
+)
 from .nvrtc import NAME_MAP, Compiled, Translation, compile_program
 from .repair import compile_repaired
 from .source import blank_comments, type_names
@@ -25,7 +35,6 @@ from .source import blank_comments, type_names
 _PRE_INCLUDED = HOST_HEADERS / "cuda_runtime.h"
 
 STAND_INS = "compiled with drywarp's stand-ins for PyTorch's headers, whose device code may differ from PyTorch's own"
-OPEN_CALLS = "calls functions that this file does not define; the prediction does not include them"
 
 
 def compile_translation(
@@ -42,7 +51,7 @@ def compile_translation(
         return entry
     flags += _folders(translation)
     try:
-        compiled = _compiled(translation, flags, expressions)
+        compiled = _compiled(translation, flags, expressions, arch)
     except CompileError as error:
         # The compiler reports a bad name expression in a file that it generates.
         if str(error).startswith(NAME_MAP):
@@ -66,7 +75,7 @@ def debug_build(
         return _by_nvcc(tool, translation, arch, options, SECONDS if needed else _UNNEEDED_SECONDS)
     flags = [f"--gpu-architecture={arch}", "--device-debug", *options.flags()]
     try:
-        return _compiled(translation, [*flags, *_folders(translation)], expressions).cubin
+        return _compiled(translation, [*flags, *_folders(translation)], expressions, arch).cubin
     except CompileError as error:
         return _compile_otherwise(translation, arch, expressions, ["-G", *options.flags()], key, error).cubin
 
@@ -112,12 +121,27 @@ def build_key(translation: Translation, expressions: Sequence[str], flags: Seque
     """The cache key of a compilation: all texts, the names that include them, options and tools."""
     included = [part for i in translation.included for part in (i.name, str(i.path), i.text)]
     tools = [*sorted(tool_versions().values()), *(part for stand_in in stand_in_texts() for part in stand_in)]
+    if RELOCATABLE in flags:
+        linker = find_nvlink()
+        tools.append(f"linked by {nvcc_state(linker) if linker else None}")
     return cache.key_of(
         translation.text, translation.origin, *expressions, "flags", *flags, "included", *included, *tools
     )
 
 
-def _compiled(translation: Translation, flags: Sequence[str], expressions: Sequence[str]) -> Compiled:
+def _compiled(translation: Translation, flags: Sequence[str], expressions: Sequence[str], arch: str) -> Compiled:
+    """Compile as `_compiled_once` does; link the result alone if it is for separate compilation."""
+    if RELOCATABLE not in flags:
+        return _compiled_once(translation, flags, expressions)
+    linked = link_alone(_compiled_once(translation, flags, expressions), arch)
+    if isinstance(linked, Compiled):
+        return linked
+    # A whole program; if it calls other files, `_compiled_once` leaves the calls open and says so.
+    made = _compiled_once(translation, [flag for flag in flags if flag != RELOCATABLE], expressions)
+    return made if linked == OPEN_CALLS else replace(made, notes=(*made.notes, linked))
+
+
+def _compiled_once(translation: Translation, flags: Sequence[str], expressions: Sequence[str]) -> Compiled:
     """Compile the source unchanged; if that fails, without host code and with stand-ins for host headers."""
 
     def attempt(text: str, headers: Mapping[str, str], more: Sequence[str]) -> Compiled:
@@ -152,6 +176,9 @@ def _compile_otherwise(
         raise _with_undefined(error, translation)
     try:
         made = compile_with_nvcc(tool, translation, arch, flags)
+        if RELOCATABLE in flags:
+            linked = link_alone(made, arch)
+            made = linked if isinstance(linked, Compiled) else replace(made, notes=(*made.notes, linked))
     except CompileError as refused:
         reason = str(refused).replace(os.path.abspath(translation.origin), translation.origin)
         if _reason(reason) == _reason(str(error)):

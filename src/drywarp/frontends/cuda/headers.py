@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ...support.folders import cache_folder
 from ..cache import tool_versions, toolkit_headers
+from . import RELOCATABLE
 from .host_code import TORCH
 from .nvrtc import install_headers
 
@@ -97,10 +98,6 @@ class Remedy:
     def flags(self) -> list[str]:
         """As the compiler takes it."""
         return [f"--pre-include={HOST_HEADERS / 'on_demand' / self.header}.h"] if self.header else [self.flag]
-
-
-RELOCATABLE = "--relocatable-device-code=true"
-"""Compiler flag that leaves calls to functions in other files unresolved."""
 
 
 def _names(pattern: str) -> re.Pattern[str]:

@@ -13,13 +13,15 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ...errors import CompileError, ToolError
 from ..binary.signatures import demangled, without_parameters
 from ..binary.signatures import plain_name as symbol_name
-from ..cache import library_folders, programs, release_of
-from .headers import DEVICE_LIBRARIES, RELOCATABLE, header_folder
+from ..cache import library_folders, programs, release_of, toolkit_folder
+from . import RELOCATABLE
+from .headers import DEVICE_LIBRARIES, header_folder
 from .nvrtc import Compiled, Translation, first_error
 from .source import includes, split_top
 
@@ -134,6 +136,46 @@ def compile_with_nvcc(
             if linked or not _NEEDS_LINKING.search(log):
                 raise CompileError(f"{name}: {first_error(log)}", log)
             linked = [RELOCATABLE]
+
+
+# Code for separate compilation, linked as if this file were all.
+
+_UNDEFINED = "Undefined reference"
+NOT_LINKED = "not compiled for separate compilation (-rdc=true), but as a whole program: "
+NO_LINKER = "there is no nvlink (pip install 'drywarp[ptx]', or one on PATH or in $CUDA_HOME)"
+OPEN_CALLS = "calls functions that this file does not define; the prediction does not include them"
+
+
+def link_alone(made: Compiled, arch: str) -> Compiled | str:
+    """A relocatable CUBIN, linked by nvlink as if nothing else were to be linked; else why it could not be.
+
+    Such code may differ from that of a whole program: ptxas cannot raise the alignment of shared variables then, and
+    does not vectorize loads from them.
+    """
+    tool = find_nvlink()
+    if tool is None:
+        return NOT_LINKED + NO_LINKER
+    with tempfile.TemporaryDirectory() as folder:
+        given, linked = Path(folder) / "given.cubin", Path(folder) / "linked.cubin"
+        given.write_bytes(made.cubin)
+        command = [str(tool), f"-arch={arch}", str(given), "-o", str(linked)]
+        try:
+            status, log = run_limited(command, SECONDS, os.environ, "nvlink")
+        except ToolError as error:
+            return f"{NOT_LINKED}{error}"
+        if status == 0 and linked.exists():
+            return replace(made, cubin=linked.read_bytes())
+        return OPEN_CALLS if _UNDEFINED in log else f"{NOT_LINKED}{first_error(log)}"
+
+
+def find_nvlink() -> Path | None:
+    """Pip's nvlink, that beside nvcc, or that in `$CUDA_HOME`, `$CUDA_PATH` or on PATH; None if there is none."""
+    places = [*programs("nvlink")]
+    with contextlib.suppress(ToolError):
+        places.insert(0, toolkit_folder() / "bin" / "nvlink")
+    with contextlib.suppress(ToolError):
+        places += [nvcc.with_name("nvlink")] if (nvcc := find_nvcc()) else []
+    return next((path for path in places if path.is_file() and os.access(path, os.X_OK)), None)
 
 
 CURAND_STAND_IN = (
