@@ -255,6 +255,20 @@ def test_a_gather_is_emulated_wave_by_wave() -> None:
     assert found.dram_read_bytes == 32 * len(distinct)
 
 
+def test_sampled_blocks_that_ask_for_less_do_not_limit_what_the_others_fetch() -> None:
+    def of(block: Dim3, warp: int) -> list[Access]:
+        return [one for n in range(1 if block[0] < 4 else 8) for one in gather_of((8 * block[0] + n, 0, 0), warp)]
+
+    def some(samples: Sequence[int]) -> Profile:
+        return profile(GATHER, (64, 1, 1), of, samples=samples, allocations=BUFFERS)
+
+    found = analyse_memory(
+        some((0, 1, 2, 3)), geometry(sms=4, blocks_per_sm=4), emulate_blocks=lambda part: some(list(part))
+    )
+    distinct = set().union(*(sectors(one[1]) for n in range(64) for one in of((n, 0, 0), 0)))
+    assert found.dram_read_bytes == 32 * len(distinct)
+
+
 @pytest.mark.parametrize("emulate", [None, lambda part: None])
 def test_a_gather_that_cannot_be_emulated_lies_between_its_extremes(emulate: object) -> None:
     found = analyse_memory(gather((0, 1, 2, 3)), geometry(), emulate_blocks=emulate)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-// A fully associative cache of sectored lines that evicts any of them alike: the L1 of one SM (memory/stream.py).
+// A fully associative cache of sectored lines that replaces a random one: the L1 of one SM (memory/stream.py).
 #include "core.h"
 
 // Where a resident line stands among all that are, -1 if it is not, and its valid sectors.
@@ -9,7 +9,7 @@ typedef struct {
 // The sectors of each access that hit, a bit each, in the order of the accesses.
 //
 // `line` are dense numbers below `line_count`, `wanted` the requested sectors of the line (a bit each), `allocate` whether a
-// miss fills them. `capacity` is in lines. `lines` is room for `line_count` lines, `resident` for the numbers of those that
+// miss fills them. `capacity`, at least 1, is in lines. `lines` is room for `line_count` lines, `resident` for the numbers of those that
 // fit. Returns how many hit.
 EXPORT int64_t drywarp_sector_hits(
     const int64_t *line, const int64_t *wanted, const uint8_t *allocate, int64_t accesses, int64_t line_count,

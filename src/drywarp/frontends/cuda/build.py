@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -130,15 +130,18 @@ def build_key(translation: Translation, expressions: Sequence[str], flags: Seque
 
 
 def _compiled(translation: Translation, flags: Sequence[str], expressions: Sequence[str], arch: str) -> Compiled:
-    """Compile as `_compiled_once` does; link the result alone if it is for separate compilation."""
+    return _linked(lambda these: _compiled_once(translation, these, expressions), flags, arch)
+
+
+def _linked(compiled: Callable[[Sequence[str]], Compiled], flags: Sequence[str], arch: str) -> Compiled:
+    """Compile, and link the result alone if it is for separate compilation; else a whole program and a note why."""
     if RELOCATABLE not in flags:
-        return _compiled_once(translation, flags, expressions)
-    linked = link_alone(_compiled_once(translation, flags, expressions), arch)
+        return compiled(flags)
+    linked = link_alone(compiled(flags), arch)
     if isinstance(linked, Compiled):
         return linked
-    # A whole program; if it calls other files, `_compiled_once` leaves the calls open and says so.
-    made = _compiled_once(translation, [flag for flag in flags if flag != RELOCATABLE], expressions)
-    return made if linked == OPEN_CALLS else replace(made, notes=(*made.notes, linked))
+    made = compiled([flag for flag in flags if flag != RELOCATABLE])
+    return made if linked in made.notes else replace(made, notes=(*made.notes, linked))
 
 
 def _compiled_once(translation: Translation, flags: Sequence[str], expressions: Sequence[str]) -> Compiled:
@@ -175,10 +178,7 @@ def _compile_otherwise(
     if tool is None:
         raise _with_undefined(error, translation)
     try:
-        made = compile_with_nvcc(tool, translation, arch, flags)
-        if RELOCATABLE in flags:
-            linked = link_alone(made, arch)
-            made = linked if isinstance(linked, Compiled) else replace(made, notes=(*made.notes, linked))
+        made = _linked(lambda these: compile_with_nvcc(tool, translation, arch, these), flags, arch)
     except CompileError as refused:
         reason = str(refused).replace(os.path.abspath(translation.origin), translation.origin)
         if _reason(reason) == _reason(str(error)):
