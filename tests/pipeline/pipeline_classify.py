@@ -71,8 +71,20 @@ def _reason(
     if why:
         return why
     node = warp.node(after)
+    if reference.w.in_order and tick < _all_else(warp, before, producers) + node.miss_ticks:
+        return "imc_miss"
     resource = reference.resource(node.subsystem, warp.slot % reference.w.partitions)
     return busy_reason(node.class_) if tick in reference.taken[resource] else "not_selected"
+
+
+def _all_else(warp: Warp, before: int, producers: list[tuple[int, str]]) -> int:
+    """When all is there that a warp's next instruction needs, but a constant."""
+    ready = [warp.launched, *(until for until, _ in producers)]
+    if before >= 0:
+        ready.append(warp.issued_at[before] + warp.node(before).stall_ticks)
+        if warp.node(before).barrier or before in warp.awaited:
+            ready.append(warp.done_at[before])
+    return max(ready)
 
 
 def _producers(reference: Reference, warp: Warp, position: int) -> list[tuple[int, str]]:

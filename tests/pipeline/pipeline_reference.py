@@ -156,15 +156,19 @@ class Reference:
         """The position in the warp's program that can issue now as far as the warp itself goes."""
         if warp.at_barrier >= 0 or warp.awaits is not None or len(warp.issued_at) == len(warp.program):
             return None
+        # A constant is looked for once all else is there.
+        then = tick - warp.node(warp.next).miss_ticks if self.w.in_order else tick
+        if then < warp.launched:
+            return None
         if warp.last >= 0:
             before = warp.node(warp.last)
-            if tick < warp.issued_at[warp.last] + before.stall_ticks:
+            if then < warp.issued_at[warp.last] + before.stall_ticks:
                 return None
-            if (before.barrier or warp.last in warp.awaited) and tick < warp.done_at[warp.last]:
+            if (before.barrier or warp.last in warp.awaited) and then < warp.done_at[warp.last]:
                 return None
         if self.w.in_order:
             position = warp.next
-            ready = self._in_order_ready(warp, position, tick)
+            ready = self._in_order_ready(warp, position, then)
             return position if ready and self._machine_ready(warp, position, tick) else None
         for position in range(len(warp.program)):
             if position in warp.issued_at or not self._dataflow_ready(warp, position, tick):

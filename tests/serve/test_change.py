@@ -14,8 +14,7 @@ from drywarp.analysis.prepare import prepare_kernel
 from drywarp.analysis.prepared import Prepared
 from drywarp.errors import UsageError
 from drywarp.pipeline import share_of, simulate
-from drywarp.report.serve.change import group_of, lambdas, latencies, scaled
-from drywarp.report.serve.small_launch import SmallLaunch
+from drywarp.report.serve.change import SmallLaunch, group_of, lambdas, latencies, scaled
 
 from .local import SAXPY
 

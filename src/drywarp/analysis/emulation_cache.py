@@ -157,6 +157,7 @@ class _Entry(msgspec.Struct):
     sampling: Sampling | None
     products: dict[int, tuple[str, ...]]
     constant_addresses: dict[int, float]
+    constants: _Array
     tensor_columns: int
     starts: int
 
@@ -194,6 +195,7 @@ class CacheEntry:
             sampling=entry.sampling,
             products=entry.products,
             constant_addresses=entry.constant_addresses,
+            constants=_array(entry.constants),
         )
 
     def cache_profile(self, profile: Profile) -> None:
@@ -215,6 +217,7 @@ class CacheEntry:
             sampling=profile.sampling,
             products=dict(profile.products),
             constant_addresses=dict(profile.constant_addresses),
+            constants=_packed(profile.constants),
             tensor_columns=profile.kernel.resources.tensor_columns,
             starts=profile.launch.starts,
         )

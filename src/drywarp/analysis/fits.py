@@ -115,7 +115,7 @@ def geometry_of(gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
             blocks_per_sm=fits.blocks_per_sm,
             shared_banks_serve_l1=False,
         )
-    memory = gpu.memory
+    memory, constants = gpu.memory, gpu.memory.constants
     return MemoryGeometry(
         sector_bytes=memory.sector_bytes,
         line_bytes=memory.line_bytes,
@@ -134,4 +134,7 @@ def geometry_of(gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
         row_bytes=memory.dram.row_bytes or 0,
         l2_rate=memory.l2.bytes_per_cycle if memory.l2.merge_cycles else 0.0,
         host_bus=gpu.host is not None and "host" in gpu.subsystems,
+        constant_sets=int(constants.bytes // (constants.line_bytes * constants.ways)) if constants else 0,
+        constant_ways=int(constants.ways) if constants else 0,
+        constant_line_bytes=int(constants.line_bytes) if constants else 0,
     )

@@ -213,6 +213,20 @@ class InstructionCache(_Section, frozen=True):
     l2_share: Fraction
 
 
+class ConstantCache(_Section, frozen=True):
+    """`[memory.constants]`: the first cache of constants for loads, and that for operands, which is taken to be as large.
+
+    `ways` lines of `line_bytes` form a set. A load that misses takes `load_miss` longer; an instruction with an operand
+    that misses issues `operand_miss` later.
+    """
+
+    bytes: Size
+    line_bytes: Size
+    ways: Count
+    load_miss: Cycles
+    operand_miss: Cycles
+
+
 class DramLevel(_Section, frozen=True):
     """`[memory.dram]`: theoretical bandwidth, achieved read, write and copy bandwidth, and Λ of an L2 miss.
 
@@ -241,6 +255,7 @@ class Memory(_Section, frozen=True):
     dram: DramLevel
     l3: L3Level | None = None
     instructions: InstructionCache | None = None
+    constants: ConstantCache | None = None
 
 
 class Host(_Section, frozen=True):

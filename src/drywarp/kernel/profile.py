@@ -145,8 +145,17 @@ SYNC_WARP, SYNC_STEP, SYNC_INSTRUCTION, SYNC_KIND, SYNC_BARRIER, SYNC_PHASE = ra
 SYNC_COLUMNS = 6
 
 
+ASKED_WARP, ASKED_REQUEST, ASKED_INSTRUCTION, ASKED_WORD = range(4)
+ASKED_COLUMNS = 4
+CONSTANT_WARPS, CONSTANTS = 64, 1 << 14
+
+
 def _no_syncs() -> npt.NDArray[np.int64]:
     return np.zeros((0, SYNC_COLUMNS), np.int64)
+
+
+def _none_asked() -> npt.NDArray[np.int64]:
+    return np.zeros((0, ASKED_COLUMNS), np.int64)
 
 
 @dataclass(frozen=True)
@@ -168,7 +177,10 @@ class Profile:
 
     `products` are the shapes and element types that `Kernel.with_tensor_use` has given the kernel's instructions.
     `constant_addresses` is how many different words a mean request of a load of constants asks for, by instruction,
-    where that is not 1.
+    where that is not 1. `constants` has a row for each such word whose address a register gives: the warp, a
+    number of the warp's request, the instruction and the word, counted from the start of the bank. It has about the
+    first CONSTANTS of the first CONSTANT_WARPS warps that were run, whether or not their blocks are in the sample, in
+    order within a warp.
     """
 
     kernel: Kernel
@@ -187,6 +199,7 @@ class Profile:
     sampling: Sampling | None = None
     products: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     constant_addresses: Mapping[int, float] = field(default_factory=dict)
+    constants: npt.NDArray[np.int64] = field(default_factory=_none_asked)
 
     def executions(self) -> npt.NDArray[np.float64]:
         """Warp-level executions of each instruction over the whole grid, shape (instructions,)."""

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ..kernel.launch.arguments import host_buffers
 from ..kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED, Profile
 from .affine import fit_affine
+from .constants import constant_misses
 from .contention import ATOMIC, Busiest, busiest_address, contended_loop, lanes_together, reads_of_others
 from .dram import SETTLED_DEPARTURE, LocalShares, dirty_at_the_end, dram_traffic, follow, local_sectors, local_shares
 from .followed import EmulateBlocks, Look
@@ -80,7 +81,8 @@ class MemoryBehaviour:
     least and the most bytes that may be read. `contended` is a compare-and-swap in a retry loop that several blocks aim
     at one address. `dependent` is a read of data that other blocks of the launch write and that decides what the block
     does. `dirty_bytes` are written bytes still in the L2 when the kernel ends; 0 if an earlier run left as many.
-    `host_read_bytes` and `host_write_bytes` cross the bus to host memory. `constant_addresses` is as in `Profile`.
+    `host_read_bytes` and `host_write_bytes` cross the bus to host memory. `constant_addresses` is as in `Profile`,
+    `constant_misses` the result of `constants.constant_misses`.
     """
 
     accesses: Mapping[int, AccessBehaviour]
@@ -101,6 +103,7 @@ class MemoryBehaviour:
     host_read_bytes: float = 0.0
     host_write_bytes: float = 0.0
     constant_addresses: Mapping[int, float] = field(default_factory=dict)
+    constant_misses: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def dram_bytes(self) -> float:
@@ -164,7 +167,13 @@ def analyse_memory(
     # A retry loop around compare-and-swap depends only on what others wrote, so nothing more needs modelling.
     contended = contended_loop(profile, busiest)
     dependent = reads_of_others(profile) if contended is None else None
-    judged = replace(judged, contended=contended, dependent=dependent, constant_addresses=profile.constant_addresses)
+    judged = replace(
+        judged,
+        contended=contended,
+        dependent=dependent,
+        constant_addresses=profile.constant_addresses,
+        constant_misses=constant_misses(profile, geometry),
+    )
     return judged if warm_l2 else replace(judged, dirty_bytes=_dirty_bytes(profile.launch.blocks, own, larger, beyond))
 
 

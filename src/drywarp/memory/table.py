@@ -24,7 +24,8 @@ class MemoryGeometry:
     are also the L1's data stage. `dirty_share` is the fraction of the L2 that may be dirty; a slice of the L2
     holds `slice_bytes` in a row (0: unknown). Reads of a sector that follow another SM's within `merge_cycles` (0: none
     do) reach the L2, which delivers `l2_rate` bytes a cycle, as one; at most `merged_reads` of them. With `host_bus`,
-    the bus to the host has a rate of its own; without, buffers in host memory count as device memory.
+    the bus to the host has a rate of its own; without, buffers in host memory count as device memory. A first cache of
+    constants has `constant_sets` sets of `constant_ways` lines (0: none is known) of `constant_line_bytes`.
     """
 
     sector_bytes: int
@@ -44,6 +45,9 @@ class MemoryGeometry:
     l2_rate: float = 0.0
     row_bytes: int = 0
     host_bus: bool = False
+    constant_sets: int = 0
+    constant_ways: int = 0
+    constant_line_bytes: int = 0
 
     @property
     def wave_blocks(self) -> int:

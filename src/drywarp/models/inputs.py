@@ -131,7 +131,7 @@ class _Walk:
         node = self.path.nodes[index]
         waited = max(node.waits, key=lambda slot: self.ready[slot], default=-1)
         ready = self.ready[waited] if waited >= 0 else 0
-        start = max(self.now, self.earliest, ready)
+        start = max(self.now, self.earliest, ready) + (0 if self.memory_only else node.miss_ticks)
         if start > self.now:
             memory = ready > max(self.now, self.earliest) and self.from_memory[waited]
             self.closed.append(Interval(self.open, (start - self.now) / TICKS_PER_CYCLE, 1, memory))

@@ -15,9 +15,9 @@ READ_TICKS, BARRIER, ASYNC, LEVEL_FROM, LEVEL_TO, PER_PARTITION, DEPENDENT_REASO
 SYNC, AFTER_SLOT, AWAIT_REASON = range(16, 19)
 # Its use of the register file's two banks, the window in which it must get that, whether a greedy policy may stay with
 # its warp, and for how long it shuts the valve; the resource of partition 0 that takes a part of the banks (-1: none),
-# and how much longer the reads take beside it.
-READS_EVEN, READS_ODD, READ_WINDOW, STAYS, ISSUE_TICKS, RIVAL, MORE_EVEN, MORE_ODD = range(19, 27)
-NODE_COLUMNS = 27
+# and how much longer the reads take beside it. MISS is the time until a constant operand is there (not in dataflow).
+READS_EVEN, READS_ODD, READ_WINDOW, STAYS, ISSUE_TICKS, RIVAL, MORE_EVEN, MORE_ODD, MISS = range(19, 28)
+NODE_COLUMNS = 28
 
 # A phase of a block's barriers: missing signals, and the time of the latest signal so far.
 MISSING, COMPLETE_AT = range(2)
@@ -99,4 +99,4 @@ LAUNCHED, BLOCK_SLOT = range(2)
 BLOCK_COLUMNS = 2
 
 # Codes of the REASONS that the loops assign themselves.
-SELECTED, NOT_SELECTED, WAIT, AT_BARRIER, DRAIN = 0, 1, 5, 8, 9
+SELECTED, NOT_SELECTED, WAIT, AT_BARRIER, DRAIN, CONSTANT_MISS = 0, 1, 5, 8, 9, 13

@@ -173,6 +173,7 @@ def _row(node: CostedNode, workload: CostedWorkload, waits: list[int], levels: l
         int(node.stays),
         workload.issue_ticks * node.issues,
         *_beside(node, workload),
+        node.miss_ticks,
     ]
 
 

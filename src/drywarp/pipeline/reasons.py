@@ -10,13 +10,14 @@ beginning where the previous one ended and none extending beyond t1:
 3. ``barrier`` up to the tick at which the barrier lets the warp go, where P is one.
 4. Up to the tick at which all slots that N waits for are ready: the reason of the producer that is ready last (the
    first of equals), `dependent_reason`.
-5. From there on N could issue as far as its warp goes. While its subsystem takes no instruction (the
+5. ``imc_miss`` until the constant that N reads as an operand is in its cache (`CostedNode.miss_ticks`).
+6. From there on N could issue as far as its warp goes. While its subsystem takes no instruction (the
    last one's λ is not over, or its limit of outstanding instructions is reached): `busy_reason`. While the
    subsystem would take it, but the valve is shut or another warp goes first: ``not_selected``.
 
 If P awaits some of its block's warps (`blocks.py`), the time until it resumes is charged to P.
 
-The first instruction has no P: its time since the launch is of the fifth kind. After its last
+The first instruction has no P: its time since the launch is of the last two kinds. After its last
 instruction a warp is ``selected`` for a cycle too, is at the ``barrier`` if that was one, and else in
 ``drain`` until its results are there: time of that last instruction.
 
@@ -48,6 +49,7 @@ REASONS = (
     "tex_throttle",
     "membar",
     "gmma",
+    "imc_miss",
 )
 """By code; the names are Nsight Compute's stall reasons.
 

@@ -60,7 +60,8 @@ class CostedNode:
     """An instruction with its costs on this GPU.
 
     `instruction` is its index in the kernel (or in the abstract file), `subsystem` an index into
-    `CostedWorkload.subsystems`. It issues no earlier than each slot in `waits` is ready. `sets` (or -1) is the slot
+    `CostedWorkload.subsystems`. It issues no earlier than each slot in `waits` is ready, and `miss_ticks` later, which it
+    waits for a constant among its operands (not where warps issue out of order). `sets` (or -1) is the slot
     that becomes ready Λ = `latency_ticks` after issue plus what `levels` add by queueing; `sets_read` (or -1) the one
     that becomes ready `read_ticks` after issue. The warp's next instruction issues no earlier than `stall_ticks`
     after this one. A `barrier` node blocks the warp until every warp of its block has issued it, then Λ more.
@@ -99,6 +100,7 @@ class CostedNode:
     sync: int = 0
     after: int = -1
     register_ticks: tuple[int, int] = (0, 0)
+    miss_ticks: int = 0
     stays: bool = True
     issues: int = 1
 

@@ -44,6 +44,7 @@ class Caches(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Factors for the results of the memory analysis."""
 
     l1_misses: Entry
+    constant_misses: Entry
 
 
 class MemoryRates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -133,6 +133,7 @@ def variants(
     yield from _scheduler(prepared, options)
     yield from _l2_state(prepared, options)
     yield from _l1(prepared, prediction, known)
+    yield from _constant_misses(prepared, known)
     yield from _sampling(prepared, known)
     yield from _constants(prepared, prediction, known)
     yield from _clock(prepared, options)
@@ -265,6 +266,15 @@ def _clock(prepared: Prepared, options: Options) -> Iterator[Variant]:
         usual = prepared.costed.clock_hz / 1e6
         changes = tuple(Change(clock_mhz=mhz) for mhz in clocks if mhz != usual)
         yield Variant(CLOCK, f"{clocks[0]:.0f} to {clocks[1]:.0f} MHz, from the GPU file", changes)
+
+
+def _constant_misses(prepared: Prepared, known: Uncertainty) -> Iterator[Variant]:
+    rates, factor = prepared.behaviour.constant_misses, known.caches.constant_misses.value
+    if rates:
+        reason = f"misses of constants: none, to {factor:g} times as long as that of one warp alone"
+        changed = ({index: rate * times for index, rate in rates.items()} for times in (0.0, factor))
+        behaviours = (replace(prepared.behaviour, constant_misses=some) for some in changed)
+        yield Variant("constant misses", reason, tuple(Change(memory=memory) for memory in behaviours))
 
 
 def with_l1_misses(behaviour: MemoryBehaviour, factor: float) -> MemoryBehaviour:

@@ -99,7 +99,8 @@ static void note_waiting(InOrder *s) {
   }
 }
 
-// Make the warp's next instruction a candidate: not before `after`, nor before its operands are ready.
+// Make the warp's next instruction a candidate: not before `after`, nor before its operands are ready, of which constants may
+// miss their cache once the others are there.
 static void arm(InOrder *s, int64_t w) {
   Machine *m = &s->m;
   InOrderWarp *warp = &s->warps[w];
@@ -117,8 +118,12 @@ static void arm(InOrder *s, int64_t w) {
     int64_t counted = most(warp->base.counted, warp->after);
     stall(m, number, WAIT, counted - warp->base.counted);
     stall(m, number, reason, most(0, tick - counted));
-    warp->base.counted = most(counted, tick);
+    counted = most(counted, tick);
+    stall(m, number, CONSTANT_MISS, most(0, tick + node->miss - counted));
+    warp->base.counted = most(counted, tick + node->miss);
   }
+  tick += node->miss;
+  reason = node->miss ? CONSTANT_MISS : reason;
   const int64_t q = part_of(m, w), at = m->homes[w].at, own = node->resource + (node->per_partition ? q : 0);
   warp->node = number;
   warp->reason = reason;

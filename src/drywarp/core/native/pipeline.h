@@ -13,7 +13,7 @@
 enum { DONE_ALL, NO_ROWS, NOTICED, STOPPED };
 
 // Reasons that the loops assign themselves, by their place in `pipeline.reasons.REASONS`.
-enum { SELECTED = 0, NOT_SELECTED = 1, WAIT = 5, AT_BARRIER = 8, DRAIN = 9 };
+enum { SELECTED = 0, NOT_SELECTED = 1, WAIT = 5, AT_BARRIER = 8, DRAIN = 9, CONSTANT_MISS = 13 };
 
 // What a node does to the phases of its block's barriers: bits of `Node.sync`.
 enum { SYNC_SIGNALS = 1, SYNC_AT_END = 2, SYNC_AWAITS = 4 };
@@ -23,7 +23,7 @@ typedef struct {
   int64_t resource, lambda, latency, stall, wait_from, wait_to, sets, sets_read;
   int64_t read_ticks, barrier, async, level_from, level_to, per_partition, dependent_reason, busy_reason;
   int64_t sync, after_slot, await_reason;
-  int64_t reads_even, reads_odd, read_window, stays, issue_ticks, rival, more_even, more_odd;
+  int64_t reads_even, reads_odd, read_window, stays, issue_ticks, rival, more_even, more_odd, miss;
 } Node;
 
 typedef struct {

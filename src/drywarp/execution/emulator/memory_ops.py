@@ -358,8 +358,8 @@ def _load_constant(d: Decoder, i: Instruction) -> Step:
     index = d.register(source.register.index, source.register.uniform) if source.register else constant(ZERO)
     bank, offset = d.banks.bank(source.bank), np.uint32(source.offset & 0xFFFFFFFF)
     where = _aligned(place(d.kernel, i), source.bank, width, lambda f: index(f) + offset)
-    if source.register and not source.register.uniform:
-        where = _counted(d, i.pc // 16, where)
+    if source.register and source.register.index != RZ:
+        where = _counted(d, i.pc // 16, where, source.register.uniform)
     if width < 4:
         narrow = bank if width == 1 else bank.view(np.uint16)
         extend, shift = _EXTEND[kind], np.uint32(width - 1)
@@ -394,8 +394,8 @@ def _aligned(at: str, bank: int, width: int, offset: Fetch) -> Fetch:
     return checked
 
 
-def _counted(d: Decoder, number: int, offset: Fetch) -> Fetch:
-    """Offsets in a constant bank; how many different words the lanes of a warp ask for is recorded."""
+def _counted(d: Decoder, number: int, offset: Fetch, uniform: bool) -> Fetch:
+    """Offsets in a constant bank; the different words that the lanes of a warp ask for are recorded."""
     recorder: Recorder | None = d.recorder
     if recorder is None:
         return offset
@@ -403,9 +403,11 @@ def _counted(d: Decoder, number: int, offset: Fetch) -> Fetch:
     def counted(f: Frame) -> Value:
         where = offset(f)
         each = f.spread(where >> _WORD_SHIFT)
+        if uniform:
+            recorder.constant(f, number, each[:, :1])
+            return where
         leaders = each[np.arange(f.rows), f.leader() % LANES]
-        asked = np.sort(np.where(f.lanes(), each, leaders[:, None]), axis=1)
-        recorder.constant(number, f.rows, f.rows + int(np.count_nonzero(np.diff(asked, axis=1))))
+        recorder.constant(f, number, np.sort(np.where(f.lanes(), each, leaders[:, None]), axis=1))
         return where
 
     return counted

@@ -15,6 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...kernel.profile import (
+    ASKED_COLUMNS,
+    ASKED_REQUEST,
+    ASKED_WARP,
+    ASKED_WORD,
+    CONSTANT_WARPS,
+    CONSTANTS,
     SPACE_GLOBAL,
     SYNC_COLUMNS,
     SYNC_KIND,
@@ -64,8 +70,8 @@ from .sampling import Limits, Reached
 _FIRST_ROWS, _FIRST_PATTERNS = 1 << 18, 1 << 8
 """Initial room; untouched parts cost no memory."""
 RECORD_OPTION = "--recorded-accesses"
-Mark = tuple[int, int, int, dict[int, tuple[int, int]]]
-"""Numbers of steps, accesses and synchronisations, and `Recorder.constants`."""
+Mark = tuple[int, int, int, dict[int, tuple[int, int]], int, npt.NDArray[np.int64]]
+"""Numbers of steps, accesses and synchronisations, `Recorder.constants`, and what is known of the words they ask for."""
 _STEP_COLUMNS = ("step_block", "step_warp", "step_lanes")
 _ACCESS_COLUMNS = ("instruction", "warp", "base", "pattern", "space")
 _EACH = {"offsets": LANES, "shapes": SHAPE_BYTES}
@@ -109,6 +115,9 @@ class Recorder:
         """Shapes and element types of products whose instructions do not state them, and how often there was each."""
         self.constants: dict[int, tuple[int, int]] = {}
         """Requests of each load of constants whose address lanes compute, and the addresses that these ask for."""
+        # Words that the first warps ask for, in the form of `Profile.constants`, and how many.
+        self._asked: list[npt.NDArray[np.int64]] = []
+        self._asked_of = np.zeros(CONSTANT_WARPS, np.int64)
         # Records of accesses that others have written, and the numbers here of their patterns.
         self._absorbed: list[tuple[Recorder, npt.NDArray[np.int32]]] = []
         self.locate(self._places)
@@ -161,13 +170,14 @@ class Recorder:
 
     def mark(self) -> Mark:
         """How much is recorded, to return to with `back_to`."""
-        return self.steps, int(self.state[ACCESSES]), len(self._syncs), dict(self.constants)
+        asked = len(self._asked), self._asked_of.copy()
+        return self.steps, int(self.state[ACCESSES]), len(self._syncs), dict(self.constants), *asked
 
     def back_to(self, mark: Mark) -> None:
         """Drop what was recorded since."""
-        self.state[STEPS], self.state[ACCESSES], syncs, constants = mark
-        del self._syncs[syncs:]
-        self.constants = dict(constants)
+        self.state[STEPS], self.state[ACCESSES], syncs, constants, asked, asked_of = mark
+        del self._syncs[syncs:], self._asked[asked:]
+        self.constants, self._asked_of = dict(constants), asked_of.copy()
 
     def make_room(self, steps: int, accesses: int, patterns: int | None = None) -> None:
         """Make room for this many more steps and accesses, each with its own pattern if their number is not known."""
@@ -214,7 +224,9 @@ class Recorder:
             for instruction, found in part.products.items():
                 self.products.setdefault(instruction, Counter()).update(found)
             for instruction, (requests, addresses) in part.constants.items():
-                self.constant(instruction, requests, addresses)
+                self._constant(instruction, requests, addresses)
+            self._asked += part._asked
+            self._asked_of += part._asked_of
             self._syncs += [[row[0], row[SYNC_STEP] + begin, *row[2:]] for row in part._syncs]
             self.state[[WARP_STEPS, LANE_STEPS]] += part.state[[WARP_STEPS, LANE_STEPS]]
         self.state[STEPS] = begins[-1]
@@ -255,14 +267,38 @@ class Recorder:
         """Record the shape and the element type of a product, and ``SP`` if its first operand is sparse."""
         self.products.setdefault(instruction, Counter())[stated] += 1
 
-    def constant(self, instruction: int, requests: int, addresses: int) -> None:
-        """Record that requests of a load of constants ask for so many addresses, each request's counted apart."""
+    def constant(self, frame: Frame, instruction: int, words: npt.NDArray[Any]) -> None:
+        """Record the words that the frame's warps ask of a load of constants, shape (rows, n), ascending in each row.
+
+        Equal ones of a row are one address.
+        """
+        first = np.ones(words.shape, np.bool_)
+        first[:, 1:] = words[:, 1:] != words[:, :-1]
+        self._constant(instruction, frame.rows, int(np.count_nonzero(first)))
+        warps = np.asarray(frame.warps, np.int64) + self.first_warp
+        if (warps < CONSTANT_WARPS).any():
+            kept = (warps < CONSTANT_WARPS) & frame.lanes().any(axis=1)
+            kept[kept] = self._asked_of[warps[kept]] < CONSTANTS
+            row, column = np.nonzero(first & kept[:, None])
+            rows = np.empty((len(row), ASKED_COLUMNS), np.int64)
+            rows[:] = instruction
+            rows[:, ASKED_WARP], rows[:, ASKED_WORD] = warps[row], words[row, column]
+            rows[:, ASKED_REQUEST] = self._asked_of[warps[row]]
+            self._asked.append(rows)
+            self._asked_of += np.bincount(warps[row], minlength=CONSTANT_WARPS)
+
+    def _constant(self, instruction: int, requests: int, addresses: int) -> None:
+        """Count the addresses that requests ask for, each request's apart."""
         before = self.constants.get(instruction, (0, 0))
         self.constants[instruction] = before[0] + requests, before[1] + addresses
 
     def constant_addresses(self) -> dict[int, float]:
         """Addresses of a mean request of each load of constants whose lanes do not all ask for the same."""
         return {i: asked / requests for i, (requests, asked) in self.constants.items() if asked > requests}
+
+    def asked_constants(self) -> npt.NDArray[np.int64]:
+        """The words that loads of constants ask for, in the form of `Profile.constants`."""
+        return np.concatenate([np.zeros((0, ASKED_COLUMNS), np.int64), *self._asked])
 
     def usual_products(self) -> tuple[dict[int, tuple[str, ...]], tuple[str, ...]]:
         """The most frequent product of each instruction, and what to say where there are others."""

@@ -423,6 +423,7 @@ class Session:
             syncs=recorder.syncs(places),
             products=products,
             constant_addresses=recorder.constant_addresses(),
+            constants=recorder.asked_constants(),
         )
         left = launch.starts > 0 and not self._told_none.issuperset(map(launch.cluster_of, chosen))
         return Emulation(profile, self.banks, self.memory, left)

@@ -21,8 +21,7 @@ from ...support.text import json_of
 from ...workload.cost import CostedWorkload
 from ..html.payload import opcode_of, packed_events
 from .asked import MOST_EVENTS, Analyse, Resimulate, ServeLimits, check_source, read_launch
-from .change import lambdas, latencies, offered_gpus, scaled
-from .small_launch import SmallLaunch
+from .change import SmallLaunch, lambdas, latencies, offered_gpus, scaled
 
 MODELS = ("pipeline",)
 
