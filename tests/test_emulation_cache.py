@@ -71,14 +71,16 @@ __global__ void f(float* y) { y[threadIdx.x] = table[(threadIdx.x * threadIdx.x)
 
 
 def test_addresses_of_constants_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    def asked() -> dict[int, float]:
+    def asked() -> tuple[dict[int, float], list[list[int]]]:
         made = prepare_kernel(TABLE, gpu="a100", grid=(4,), block=(64,), args={"y": "f32[64]"})
-        return dict(made.profile.constant_addresses)
+        return dict(made.profile.constant_addresses), made.profile.constants.tolist()
 
-    (mean,) = asked().values()
+    first = asked()
+    (mean,) = first[0].values()
     assert mean > 1
+    assert first[1]
     monkeypatch.setattr("drywarp.execution.emulator.emulate", None)
-    assert list(asked().values()) == [mean]
+    assert asked() == first
 
 
 @pytest.mark.parametrize("name", ["tiled_matmul.cu", "histogram.cu", "pointer_chase.cu"])

@@ -110,6 +110,26 @@ def test_loads_of_constants_take_a_pass_for_each_address() -> None:
     assert several.levels == ()
 
 
+def test_constants_that_miss_come_later() -> None:
+    """A load's result, or an operand before the issue, by the mean share of executions that miss."""
+    gpu = round_gpu()
+    memory = gpu.memory
+    assert memory.constants is not None
+    missing = msgspec.structs.replace(memory.constants, load_miss=80.0, operand_miss=60.0, operand_hold=4.0)
+    gpu = replace(gpu, sections={**gpu.sections, "memory": msgspec.structs.replace(memory, constants=missing)})
+    made = hand_made(
+        ("LDC R4, c[0x3][R2]", control(write=0)), "FADD R5, R5, c[0x3][0x8]", "ULDC UR4, c[0x3][UR5]", "FADD R5, R5, R6"
+    )
+    seen = replace(analyse_memory(made, geometry()), constant_misses={0: 0.25, 1: 0.5, 2: 1.0})
+    load, operand, uniform, other, _ = nodes(made, gpu, seen)
+    found = [(one.latency_ticks, one.miss_ticks, one.held_ticks) for one in (load, operand, uniform, other)]
+    assert found == [
+        (ticks(12 + 20), 0, 0), (ticks(12), ticks(30), ticks(2)), (ticks(12), ticks(60), ticks(4)), (ticks(12), 0, 0),
+    ]  # fmt: skip
+    without = replace(gpu, sections={**gpu.sections, "memory": msgspec.structs.replace(memory, constants=None)})
+    assert {node.miss_ticks for node in nodes(made, without, seen)} == {0}
+
+
 # Memory ---------------------------------------------------------------------------------------------------------
 
 

@@ -97,7 +97,8 @@ def outcome(kernel: Kernel, threads: int, blocks: Blocks, limits: Limits) -> dic
         "paths": [(path.blocks.tolist(), path.lanes.tolist()) for path in profile.paths],
         "lanes": profile.thread_instructions,
         "syncs": profile.syncs,
-        "constants": profile.constant_addresses,
+        "addresses": profile.constant_addresses,
+        "constants": profile.constants,
     } | {f"log.{name}": getattr(log, name) for name in ("instruction", "warp", "order", "base", "pattern", "space")} | {
         "offsets": log.offsets, "masks": log.masks,
     }  # fmt: skip

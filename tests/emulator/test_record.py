@@ -13,7 +13,15 @@ from drywarp.execution.emulator import buffer_content
 from drywarp.execution.emulator.operands import Touched
 from drywarp.execution.emulator.sampling import sample_blocks
 from drywarp.kernel.launch.launch import Buffer
-from drywarp.kernel.profile import SPACE_GLOBAL, SPACE_LOCAL, SPACE_SHARED
+from drywarp.kernel.profile import (
+    ASKED_WARP,
+    ASKED_WORD,
+    CONSTANT_WARPS,
+    CONSTANTS,
+    SPACE_GLOBAL,
+    SPACE_LOCAL,
+    SPACE_SHARED,
+)
 from tests.effort import first
 
 from .support import ARCHES, run
@@ -86,6 +94,51 @@ __constant__ unsigned char table[256];
 extern "C" __global__ void k(const int* i, int* o) { o[threadIdx.x] = table[i[threadIdx.x]]; }"""
     e = run(source, 1, 32, np.arange(32, dtype=np.int32), np.zeros(32, np.int32), arch=arch)
     assert list(e.profile.constant_addresses.values()) == [8.0]
+
+
+@pytest.mark.parametrize("arch", first(ARCHES))
+def test_words_that_registers_ask_constants_for(arch):
+    """In the order of each warp's requests: a word for all lanes, or each that active ones ask for."""
+    source = """
+__constant__ int table[4096];
+extern "C" __global__ void k(const int* i, int* o, int n) {
+  int t = blockIdx.x * blockDim.x + threadIdx.x, s = 0;
+  for (int j = 0; j < n; ++j) {
+    s += table[3 * j];
+    if (i[t] & 1) s += table[1024 + i[t] + j];
+  }
+  o[t] = s;
+}"""
+    numbers = np.random.default_rng(1).integers(0, 500, 3 * 96).astype(np.int32)
+    e = run(source, 3, 96, numbers, np.zeros(len(numbers), np.int32), 6, arch=arch)
+    words: list[list[int]] = [[] for _ in range(9)]
+    requests: list[set[int]] = [set() for _ in range(9)]
+    for warp, request, _, word in e.profile.constants.tolist():
+        words[warp].append(word)
+        requests[warp].add(request)
+    for warp, lanes in enumerate(numbers.reshape(-1, 32)):
+        odd = lanes[lanes & 1 == 1]
+        expected = [w for j in range(6) for w in (3 * j, *np.unique(1024 + odd + j).tolist())]
+        # The compiler may order the loads of an unrolled loop otherwise.
+        assert sorted(words[warp]) == sorted(expected)
+        assert len(requests[warp]) == 12
+
+
+def test_only_the_first_words_of_the_first_warps_are_kept():
+    source = """
+__constant__ int table[1024];
+extern "C" __global__ void k(int* o, int n) {
+  int s = 0;
+#pragma unroll 1
+  for (int j = 0; j < n; ++j) s ^= table[j & 1023];
+  o[blockIdx.x * blockDim.x + threadIdx.x] = s;
+}"""
+    count = CONSTANTS + 100
+    e = run(source, 2, 32 * 40, np.zeros(2560, np.int32), count)
+    rows = e.profile.constants
+    np.testing.assert_array_equal(np.unique(rows[:, ASKED_WARP]), np.arange(CONSTANT_WARPS))
+    for warp in range(CONSTANT_WARPS):
+        np.testing.assert_array_equal(rows[rows[:, ASKED_WARP] == warp, ASKED_WORD], np.arange(CONSTANTS) % 1024)
 
 
 @pytest.mark.parametrize("arch", first(ARCHES))

@@ -188,6 +188,7 @@ def random_path(r: random.Random, issuing: int, with_levels: int, barriers: bool
                 stays=r.random() < 0.6,
                 register_ticks=r.choice(((0, 0), (0, 0), (1, 0), (2, 1), (0, 3), (2, 2))),
                 miss_ticks=r.choice((0, 0, 0, 1, 4)),
+                held_ticks=r.choice((0, 0, 0, 0, 1, 2)),
             )
         )
     return CostedPath(tuple(nodes), random_program(r, len(nodes), 0), slots)

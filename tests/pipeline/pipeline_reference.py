@@ -282,7 +282,7 @@ class Reference:
             self.holders.setdefault(resource, []).append(completion)
             self.resource_last[resource] = (tick, node.lambda_ticks)
         self.partition_last[partition] = (tick, warp)
-        self.valve[partition] = self._read(node, partition, tick) + self.w.issue_ticks * node.issues
+        self.valve[partition] = self._read(node, partition, tick) + self.w.issue_ticks * node.issues + node.held_ticks
         if self.w.subsystems[node.subsystem].scope != "partition":
             self.served_at[partition] = tick
         if node.barrier:

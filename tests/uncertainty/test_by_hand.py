@@ -199,6 +199,13 @@ def test_what_a_profile_says_of_memory_is_certain(ready: Prepared, prediction: P
     assert not {"L1 hit rate", "L2 state"} & set(tried(both, waiting))
 
 
+def test_misses_of_constants_may_cost_nothing_or_twice_as_much(ready: Prepared, prediction: Prediction) -> None:
+    assert "constant misses" not in tried(ready, prediction)
+    missing = replace(ready, behaviour=replace(ready.behaviour, constant_misses={3: 0.5}))
+    changes = tried(missing, prediction)["constant misses"].changes
+    assert [change.memory.constant_misses for change in changes if change.memory] == [{3: 0.0}, {3: 1.0}]
+
+
 def test_misses_of_the_l1_matter_where_the_l2_is_busy_or_warps_wait(ready: Prepared, prediction: Prediction) -> None:
     def l1(seen: Prediction, hit: float = 0.5) -> Variant | None:
         hits = {n: replace(a, l1_hit=hit) for n, a in ready.behaviour.accesses.items()}

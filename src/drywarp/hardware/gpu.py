@@ -217,7 +217,7 @@ class ConstantCache(_Section, frozen=True):
     """`[memory.constants]`: the first cache of constants for loads, and that for operands, which is taken to be as large.
 
     `ways` lines of `line_bytes` form a set. A load that misses takes `load_miss` longer; an instruction with an operand
-    that misses issues `operand_miss` later.
+    that misses issues `operand_miss` later, and for `operand_hold` of it no other warp of the partition issues.
     """
 
     bytes: Size
@@ -225,6 +225,7 @@ class ConstantCache(_Section, frozen=True):
     ways: Count
     load_miss: Cycles
     operand_miss: Cycles
+    operand_hold: Cycles
 
 
 class DramLevel(_Section, frozen=True):

@@ -171,7 +171,7 @@ def _row(node: CostedNode, workload: CostedWorkload, waits: list[int], levels: l
         *node.register_ticks,
         workload.read_window_ticks,
         int(node.stays),
-        workload.issue_ticks * node.issues,
+        workload.issue_ticks * node.issues + node.held_ticks,
         *_beside(node, workload),
         node.miss_ticks,
     ]

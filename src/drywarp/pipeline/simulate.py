@@ -148,7 +148,7 @@ def try_share(
         issued=issued,
         blocks=share.blocks,
         busy_ticks=per_instance(workload, state.busy_until(last)),
-        issue_busy_ticks=(events * workload.issue_ticks - state.valves_after(last)) / workload.partitions,
+        issue_busy_ticks=max(0, events * workload.issue_ticks - state.valves_after(last)) / workload.partitions,
         warp_ticks=warp_ticks,
         stall_ticks=state.stalls,
         nodes=tables.paths_nodes,

@@ -61,7 +61,8 @@ class CostedNode:
 
     `instruction` is its index in the kernel (or in the abstract file), `subsystem` an index into
     `CostedWorkload.subsystems`. It issues no earlier than each slot in `waits` is ready, and `miss_ticks` later, which it
-    waits for a constant among its operands (not where warps issue out of order). `sets` (or -1) is the slot
+    waits for a constant among its operands (not where warps issue out of order); the valve stays shut for `held_ticks`
+    longer after it. `sets` (or -1) is the slot
     that becomes ready Λ = `latency_ticks` after issue plus what `levels` add by queueing; `sets_read` (or -1) the one
     that becomes ready `read_ticks` after issue. The warp's next instruction issues no earlier than `stall_ticks`
     after this one. A `barrier` node blocks the warp until every warp of its block has issued it, then Λ more.
@@ -101,6 +102,7 @@ class CostedNode:
     after: int = -1
     register_ticks: tuple[int, int] = (0, 0)
     miss_ticks: int = 0
+    held_ticks: int = 0
     stays: bool = True
     issues: int = 1
 

@@ -184,7 +184,7 @@ class _Costs:
         else:
             lambda_, latency, levels = self._own(node, cost, behaviour)
             ticks = _ticks(cost, lambda_, latency)
-        missed, at_issue = self._missed(node.instruction)
+        late, at_issue, held = self._missed(node.instruction)
         stall = self.stalls.get((class_, node.stall, node.taken))
         if stall is None:
             stall = self.stalls[class_, node.stall, node.taken] = to_ticks(self._stall(node, cost))
@@ -197,7 +197,7 @@ class _Costs:
             class_=class_,
             subsystem=self.index[cost.subsystem],
             lambda_ticks=ticks[0],
-            latency_ticks=ticks[1] + (0 if at_issue else missed),
+            latency_ticks=ticks[1] + (0 if at_issue else late),
             stall_ticks=stall,
             waits=node.waits,
             sets=node.sets,
@@ -212,7 +212,8 @@ class _Costs:
             sync=node.sync,
             after=node.after,
             register_ticks=self._register_ticks(node.instruction),
-            miss_ticks=missed if at_issue else 0,
+            miss_ticks=late if at_issue else 0,
+            held_ticks=held,
             stays=is_amd(instruction.opcode) or instruction.control.yield_hint,
         )
 
@@ -245,13 +246,15 @@ class _Costs:
         returned = self.gpu.occupancy.warp_size * max(access.width, _REGISTER_BYTES) if filled else 0
         return self.access.cost(access.space == "shared", behaviour, cost.lambda_, floats, returned)
 
-    def _missed(self, index: int) -> tuple[int, bool]:
-        """Mean ticks that a constant is late because the first cache does not have it, and whether the issue waits."""
+    def _missed(self, index: int) -> tuple[int, bool, int]:
+        """Mean ticks that a constant is late because the first cache does not have it, whether the issue waits for it,
+        and for how long no other warp of the partition issues."""
         rate, cache = self.memory.constant_misses.get(index, 0.0), self.gpu.memory.constants
         if not rate or cache is None:
-            return 0, False
-        at_issue = waits_at_issue(self.instructions[index])
-        return to_ticks(rate * (cache.operand_miss if at_issue else cache.load_miss)), at_issue
+            return 0, False, 0
+        if waits_at_issue(self.instructions[index]):
+            return to_ticks(rate * cache.operand_miss), True, to_ticks(rate * cache.operand_hold)
+        return to_ticks(rate * cache.load_miss), False, 0
 
     def _register_ticks(self, index: int) -> tuple[int, int]:
         """The register-bank time of a fixed-latency instruction; other instructions yield to it."""

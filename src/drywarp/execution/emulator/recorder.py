@@ -70,8 +70,8 @@ from .sampling import Limits, Reached
 _FIRST_ROWS, _FIRST_PATTERNS = 1 << 18, 1 << 8
 """Initial room; untouched parts cost no memory."""
 RECORD_OPTION = "--recorded-accesses"
-Mark = tuple[int, int, int, dict[int, tuple[int, int]], int, npt.NDArray[np.int64]]
-"""Numbers of steps, accesses and synchronisations, `Recorder.constants`, and what is known of the words they ask for."""
+Mark = tuple[int, int, int, dict[int, tuple[int, int]], int]
+"""Numbers of steps, accesses and synchronisations, `Recorder.constants`, and how often words they ask for were kept."""
 _STEP_COLUMNS = ("step_block", "step_warp", "step_lanes")
 _ACCESS_COLUMNS = ("instruction", "warp", "base", "pattern", "space")
 _EACH = {"offsets": LANES, "shapes": SHAPE_BYTES}
@@ -170,14 +170,14 @@ class Recorder:
 
     def mark(self) -> Mark:
         """How much is recorded, to return to with `back_to`."""
-        asked = len(self._asked), self._asked_of.copy()
-        return self.steps, int(self.state[ACCESSES]), len(self._syncs), dict(self.constants), *asked
+        return self.steps, int(self.state[ACCESSES]), len(self._syncs), dict(self.constants), len(self._asked)
 
     def back_to(self, mark: Mark) -> None:
         """Drop what was recorded since."""
-        self.state[STEPS], self.state[ACCESSES], syncs, constants, asked, asked_of = mark
+        self.state[STEPS], self.state[ACCESSES], syncs, constants, asked = mark
         del self._syncs[syncs:], self._asked[asked:]
-        self.constants, self._asked_of = dict(constants), asked_of.copy()
+        self.constants = dict(constants)
+        self._asked_of = np.bincount(self.asked_constants()[:, ASKED_WARP], minlength=CONSTANT_WARPS)
 
     def make_room(self, steps: int, accesses: int, patterns: int | None = None) -> None:
         """Make room for this many more steps and accesses, each with its own pattern if their number is not known."""

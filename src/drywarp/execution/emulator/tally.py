@@ -50,7 +50,7 @@ class Tally:
             _add(self._accesses, recorder, padded.reshape(-1, patterns))
         else:
             _add(self._accesses, recorder, np.bincount(kinds).reshape(-1, 1))
-        recorder.back_to((0, 0, 0, {}))
+        recorder.back_to((0, 0, 0, {}, 0))
         state[[WARP_STEPS, LANE_STEPS]] = 0
 
     def digest(self) -> str:

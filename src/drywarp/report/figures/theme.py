@@ -52,6 +52,7 @@ REASON_COLOURS = {
     "drain": "c7",
     "membar": "c6",
     "gmma": "c3",
+    "imc_miss": "c4",
 }
 """The data colour of each stall reason (Nsight Compute's names); related reasons have similar hues."""
 
