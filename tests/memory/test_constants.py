@@ -62,7 +62,7 @@ def test_sets_replace_as_their_trees_say(lines: list[int], sets: int, ways: int)
 
 @pytest.mark.parametrize(("in_a_set", "missed"), [(1, 0), (4, 0), (5, 4), (6, 6), (8, 8)])
 def test_lines_of_a_set_read_in_turn(in_a_set: int, missed: int) -> None:
-    """Measured on an A100, an RTX 2080 Ti and a T1000: of five four miss, of six all (caps-tum/mt4g, sample results)."""
+    """Measured on an A100, an RTX 2080 Ti and a T1000 (MT4G): of five four miss, of six all."""
     assert misses(np.arange(in_a_set) * 8, 8, 4).sum() == missed
 
 

@@ -348,8 +348,8 @@ def test_tables_of_constants_are_read_at_one_address() -> None:
 __global__ void f(float* y) {
   y[threadIdx.x] = table[(threadIdx.x * 7) & 1023] + table[blockIdx.x & 1023];
 }"""
-    first, *others = follow(source).report.assumptions
-    assert (first.what, first.assumed) == ("indices of constants", "the same for all lanes of a warp")
-    assert "indices of constants" not in {a.what for a in others}
+    found = [a.assumed for a in follow(source).report.assumptions if a.what == "indices of constants"]
+    kept = "of few enough that their cache keeps them"
+    assert sorted(found) == [kept, f"the same for all lanes of a warp, {kept}"]
     plain = "__global__ void f(float* y, int n) { y[threadIdx.x] = n; }"
     assert not [a for a in follow(plain).report.assumptions if a.what == "indices of constants"]

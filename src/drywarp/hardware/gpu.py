@@ -214,7 +214,7 @@ class InstructionCache(_Section, frozen=True):
 
 
 class ConstantCache(_Section, frozen=True):
-    """`[memory.constants]`: the first cache of constants for loads, and that for operands, which is taken to be as large.
+    """`[memory.constants]`: the first cache of constants for loads, and one for operands, taken to be as large.
 
     `ways` lines of `line_bytes` form a set. A load that misses takes `load_miss` longer; an instruction with an operand
     that misses issues `operand_miss` later, and for `operand_hold` of it no other warp of the partition issues.

@@ -40,8 +40,8 @@ def constant_misses(profile: Profile, geometry: MemoryGeometry) -> dict[int, flo
 
     Each warp is followed alone, all of its way twice, and counted the second time: what it reads first others have read
     before it; apart from that they neither help nor hurt. Constants at addresses in the code are followed apart from
-    those at addresses in registers, which a static answer does not know. A load whose lanes ask for several lines misses
-    at most once.
+    those at addresses in registers, which a static answer does not know. A load whose lanes ask for several lines
+    misses at most once.
     """
     if not geometry.constant_ways:
         return {}
@@ -68,8 +68,8 @@ def constant_misses(profile: Profile, geometry: MemoryGeometry) -> dict[int, flo
 def misses(line: Ints, sets: int, ways: int) -> npt.NDArray[np.uint8]:
     """Which accesses to lines miss the second time that all are made, in a cache with a tree for each set.
 
-    Lines lie in the sets in turn; `ways` is a power of two up to 64. From the root of a tree each bit tells in which half
-    of the ways the next line is replaced: not in that of the latest access.
+    Lines lie in the sets in turn; `ways` is a power of two up to 64. From the root of a tree each bit tells in which
+    half of the ways the next line is replaced: not in that of the latest access.
     """
     missed = np.zeros(len(line), np.uint8)
     held, trees = np.empty(sets * ways, np.int64), np.empty(sets, np.int64)

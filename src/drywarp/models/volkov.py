@@ -98,9 +98,9 @@ def _machines(workload: CostedWorkload, paths: tuple[int, ...]) -> CostedWorkloa
 
 
 def _without_queues(node: CostedNode) -> CostedNode:
-    if not node.levels:
+    if not (node.levels or node.held_ticks):
         return node
-    return replace(node, levels=tuple(Level(level.subsystem, 0, 0) for level in node.levels))
+    return replace(node, levels=tuple(Level(level.subsystem, 0, 0) for level in node.levels), held_ticks=0)
 
 
 def latency_cycles(workload: CostedWorkload, share: Share, latency_app: float) -> float:

@@ -250,7 +250,7 @@ class _Costs:
         """Mean ticks that a constant is late because the first cache does not have it, whether the issue waits for it,
         and for how long no other warp of the partition issues."""
         rate, cache = self.memory.constant_misses.get(index, 0.0), self.gpu.memory.constants
-        if not rate or cache is None:
+        if not rate or cache is None or not self.gpu.scheduler.in_order:
             return 0, False, 0
         if waits_at_issue(self.instructions[index]):
             return to_ticks(rate * cache.operand_miss), True, to_ticks(rate * cache.operand_hold)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...kernel.cfg import ControlFlowGraph, Loop
-from ...kernel.instruction import Constant
+from ...kernel.instruction import RZ, Constant
 from ...kernel.kernel import Kernel
 from ...kernel.launch.launch import Launch
 from ...kernel.profile import Profile, SampledBlock
@@ -249,8 +249,11 @@ class _Walker:
         executions = followed.profile.executions()
         for number, instruction in enumerate(self.kernel.instructions):
             index = next((o.register for o in instruction.operands if isinstance(o, Constant)), None)
-            if instruction.opcode == "LDC" and index and not index.uniform and executions[number]:
-                found.append(self._at(number, "indices of constants", "the same for all lanes of a warp"))
+            if index and index.index != RZ and executions[number]:
+                lanes = "" if index.uniform else "the same for all lanes of a warp, "
+                found.append(
+                    self._at(number, "indices of constants", f"{lanes}of few enough that their cache keeps them")
+                )
         found += [Assumption(what, "", 0, value) for what, value in self.given.assumed]
         for loop in loops:
             if loop.known == "assumed":

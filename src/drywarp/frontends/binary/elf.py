@@ -84,8 +84,7 @@ class _Names:
     """A table of zero-terminated names. Bounded, so that a forged table wastes neither time nor memory."""
 
     def __init__(self, table: bytes) -> None:
-        self.table = table
-        self.left = _MOST_NAMES
+        self.table, self.left = table, _MOST_NAMES
 
     def at(self, offset: int) -> str:
         """The name at an offset. Raises ValueError if it is not terminated, or if the total length is too large."""
@@ -128,8 +127,7 @@ def _sections(data: bytes, origin: str) -> tuple[Section, ...]:
     # Sections do not overlap; in a forged file each could span the whole file.
     if sum(header[5] for header in headers if header[1] not in _WITHOUT_BYTES) > 2 * len(data):
         raise ValueError("sections of more bytes than the file has")
-    zeros = sum(header[5] for header in headers if header[1] in _WITHOUT_BYTES)
-    if zeros > _MOST_ZEROS:
+    if (zeros := sum(header[5] for header in headers if header[1] in _WITHOUT_BYTES)) > _MOST_ZEROS:
         raise InputFileError(f"{origin}: {zeros} bytes of zeroed variables; expected at most {_MOST_ZEROS}")
     sections = []
     for index, (name, type_, section_flags, _, start, size, link, info, align, _) in enumerate(headers):

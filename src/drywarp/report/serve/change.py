@@ -111,8 +111,8 @@ def _known(factors: Mapping[str, float], known: Mapping[str, float], what: str) 
             raise UsageError(f"{what}: this kernel has no {name[:40]!r}; expected {', '.join(known) or 'none'}")
 
 
-# The stand-in of a launch is the same code with fewer loop iterations and two waves of blocks. Only ratios of its times are
-# meaningful.
+# The stand-in of a launch is the same code with fewer loop iterations and two waves of blocks. Only ratios of its times
+# are meaningful.
 
 WAVES = 2
 """Simulated waves of blocks."""
