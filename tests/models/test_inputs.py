@@ -143,7 +143,10 @@ def test_loads_before_their_first_use_overlap() -> None:
 
 def test_an_sm_as_one_has_the_same_throughputs() -> None:
     work = workload(instruction_mix(4, 10, same_subsystem=False), partitions=4, issue_limit=1)
+    path = work.paths[0]
+    work = replace(work, paths=(replace(path, nodes=tuple(replace(n, held_ticks=960) for n in path.nodes)),))
     one = as_one(work)
+    assert {n.held_ticks for n in one.paths[0].nodes} == {240}
     assert (one.partitions, one.issue_ticks, one.policy) == (1, 60, "loose_round_robin")
     before, after = inputs_of(work), inputs_of(one)
     assert after.busy == before.busy

@@ -349,7 +349,7 @@ __global__ void f(float* y) {
   y[threadIdx.x] = table[(threadIdx.x * 7) & 1023] + table[blockIdx.x & 1023];
 }"""
     found = [a.assumed for a in follow(source).report.assumptions if a.what == "indices of constants"]
-    kept = "of few enough that their cache keeps them"
+    kept = "so few different ones that the cache keeps them"
     assert sorted(found) == [kept, f"the same for all lanes of a warp, {kept}"]
     plain = "__global__ void f(float* y, int n) { y[threadIdx.x] = n; }"
     assert not [a for a in follow(plain).report.assumptions if a.what == "indices of constants"]

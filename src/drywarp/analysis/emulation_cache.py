@@ -202,7 +202,8 @@ class CacheEntry:
         """Cache a profile for later runs, if it is reproducible."""
         log = profile.accesses
         lasting = profile.sampling is not None and profile.sampling.basis in LASTING and profile.logged is None
-        if not self.key or not lasting or sum(getattr(log, name).nbytes for name in _MEMBERS) > LARGEST_LOG:
+        logged = sum(getattr(log, name).nbytes for name in _MEMBERS) + profile.constants.nbytes
+        if not self.key or not lasting or logged > LARGEST_LOG:
             return
         entry = _Entry(
             blocks=list(profile.blocks),

@@ -134,7 +134,7 @@ def geometry_of(gpu: Gpu, fits: Occupancy) -> MemoryGeometry:
         row_bytes=memory.dram.row_bytes or 0,
         l2_rate=memory.l2.bytes_per_cycle if memory.l2.merge_cycles else 0.0,
         host_bus=gpu.host is not None and "host" in gpu.subsystems,
-        constant_sets=int(constants.bytes // (constants.line_bytes * constants.ways)) if constants else 0,
-        constant_ways=int(constants.ways) if constants else 0,
-        constant_line_bytes=int(constants.line_bytes) if constants else 0,
+        constant_sets=constants.bytes // (constants.line_bytes * constants.ways) if constants else 0,
+        constant_ways=constants.ways if constants else 0,
+        constant_line_bytes=constants.line_bytes if constants else 0,
     )

@@ -111,6 +111,10 @@ def check_device(device: Device, error: ErrorAt) -> None:
         )
 
 
+_WAYS, _WORD = (1, 2, 4, 8, 16, 32, 64), 4
+"""Ways of a set that replaces by a tree, and the bytes of a constant."""
+
+
 def check_memory(memory: Memory, error: ErrorAt) -> None:
     """Check bandwidths against the peak, the order of near and far latency, and that lines are whole sectors."""
     for name in ("read_gbs", "write_gbs", "copy_gbs"):
@@ -120,3 +124,10 @@ def check_memory(memory: Memory, error: ErrorAt) -> None:
         raise error("memory.l2.far_latency_ns", f"expected at least near_latency_ns = {memory.l2.near_latency_ns:g}")
     if memory.line_bytes % memory.sector_bytes:
         raise error("memory.line_bytes", f"expected a multiple of sector_bytes = {memory.sector_bytes}")
+    if (constants := memory.constants) is not None:
+        if constants.ways not in _WAYS:
+            raise error("memory.constants.ways", f"expected {', '.join(map(str, _WAYS))}, got {constants.ways}")
+        if constants.line_bytes % _WORD:
+            raise error("memory.constants.line_bytes", f"expected a multiple of {_WORD}, got {constants.line_bytes}")
+        if constants.bytes % (size := constants.ways * constants.line_bytes):
+            raise error("memory.constants.bytes", f"expected a multiple of ways · line_bytes = {size}")

@@ -217,7 +217,7 @@ class ConstantCache(_Section, frozen=True):
     """`[memory.constants]`: the first cache of constants for loads, and one for operands, taken to be as large.
 
     `ways` lines of `line_bytes` form a set. A load that misses takes `load_miss` longer; an instruction with an operand
-    that misses issues `operand_miss` later, and for `operand_hold` of it no other warp of the partition issues.
+    that misses issues `operand_miss` later, and its partition issues nothing for `operand_hold`.
     """
 
     bytes: Size

@@ -179,8 +179,8 @@ class Profile:
     `constant_addresses` is how many different words a mean request of a load of constants asks for, by instruction,
     where that is not 1. `constants` has a row for each such word whose address a register gives: the warp, a
     number of the warp's request, the instruction and the word, counted from the start of the bank. It has about the
-    first CONSTANTS of the first CONSTANT_WARPS warps that were run, whether or not their blocks are in the sample, in
-    order within a warp.
+    first CONSTANTS of each of the first CONSTANT_WARPS warps that were run, whether or not their blocks are in the
+    sample, in order within a warp.
     """
 
     kernel: Kernel

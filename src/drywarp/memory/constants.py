@@ -85,11 +85,14 @@ def constant_of(instruction: Instruction) -> Constant | None:
 def _known_lines(profile: Profile, geometry: MemoryGeometry) -> Ints:
     """The line of the constant that each executed instruction reads at an address in the code, -1 for others."""
     lines = np.full(len(profile.kernel.instructions), -1, np.int64)
-    for block in np.unique(np.concatenate([path.blocks for path in profile.paths])).tolist():
+    executed = np.zeros(len(profile.cfg.blocks), np.bool_)
+    for path in profile.paths:
+        executed[path.blocks] = True
+    for block in np.flatnonzero(executed).tolist():
         for index in range(profile.cfg.blocks[block].start, profile.cfg.blocks[block].end):
             constant = constant_of(profile.kernel.instructions[index])
             if constant is not None and (constant.register is None or constant.register.index == RZ):
-                lines[index] = constant.bank * _BANK_LINES + constant.offset // geometry.constant_line_bytes
+                lines[index] = constant.bank * _BANK_LINES + max(constant.offset, 0) // geometry.constant_line_bytes
     return lines
 
 

@@ -32,7 +32,8 @@ def as_one(workload: CostedWorkload) -> CostedWorkload:
 
     def node(one: CostedNode) -> CostedNode:
         own = _part(one.lambda_ticks, share) if inside[one.subsystem] else one.lambda_ticks
-        return replace(one, lambda_ticks=own, levels=tuple(level(item) for item in one.levels))
+        levels = tuple(level(item) for item in one.levels)
+        return replace(one, lambda_ticks=own, levels=levels, held_ticks=_part(one.held_ticks, share))
 
     return replace(
         workload,

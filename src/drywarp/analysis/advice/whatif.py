@@ -228,7 +228,7 @@ def used(costed: CostedWorkload, name: str) -> bool:
 def without_lambda(costed: CostedWorkload, name: str) -> CostedWorkload:
     """The workload with nothing taking time in the subsystem."""
     if name == ISSUE:
-        return replace(costed, issue_ticks=0)
+        return change_nodes(replace(costed, issue_ticks=0), lambda node: replace(node, held_ticks=0))
     number = [subsystem.name for subsystem in costed.subsystems].index(name)
 
     def change(node: CostedNode) -> CostedNode:

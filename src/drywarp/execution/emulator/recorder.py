@@ -71,7 +71,7 @@ _FIRST_ROWS, _FIRST_PATTERNS = 1 << 18, 1 << 8
 """Initial room; untouched parts cost no memory."""
 RECORD_OPTION = "--recorded-accesses"
 Mark = tuple[int, int, int, dict[int, tuple[int, int]], int]
-"""Numbers of steps, accesses and synchronisations, `Recorder.constants`, and how often words they ask for were kept."""
+"""Numbers of steps, accesses and synchronisations, `Recorder.constants`, and how many arrays of words they ask for."""
 _STEP_COLUMNS = ("step_block", "step_warp", "step_lanes")
 _ACCESS_COLUMNS = ("instruction", "warp", "base", "pattern", "space")
 _EACH = {"offsets": LANES, "shapes": SHAPE_BYTES}
@@ -114,7 +114,7 @@ class Recorder:
         self.products: dict[int, Counter[tuple[str, ...]]] = {}
         """Shapes and element types of products whose instructions do not state them, and how often there was each."""
         self.constants: dict[int, tuple[int, int]] = {}
-        """Requests of each load of constants whose address lanes compute, and the addresses that these ask for."""
+        """Requests of each load of constants at an address in a register, and the addresses that these ask for."""
         # Words that the first warps ask for, in the form of `Profile.constants`, and how many.
         self._asked: list[npt.NDArray[np.int64]] = []
         self._asked_of = np.zeros(CONSTANT_WARPS, np.int64)
@@ -273,19 +273,23 @@ class Recorder:
         Equal ones of a row are one address.
         """
         first = np.ones(words.shape, np.bool_)
-        first[:, 1:] = words[:, 1:] != words[:, :-1]
-        self._constant(instruction, frame.rows, int(np.count_nonzero(first)))
+        if words.shape[1] > 1:
+            first[:, 1:] = words[:, 1:] != words[:, :-1]
+            self._constant(instruction, frame.rows, int(np.count_nonzero(first)))
+        if self.first_warp >= CONSTANT_WARPS or self._asked_of.min() >= CONSTANTS:
+            return
         warps = np.asarray(frame.warps, np.int64) + self.first_warp
-        if (warps < CONSTANT_WARPS).any():
-            kept = (warps < CONSTANT_WARPS) & frame.lanes().any(axis=1)
-            kept[kept] = self._asked_of[warps[kept]] < CONSTANTS
-            row, column = np.nonzero(first & kept[:, None])
-            rows = np.empty((len(row), ASKED_COLUMNS), np.int64)
-            rows[:] = instruction
-            rows[:, ASKED_WARP], rows[:, ASKED_WORD] = warps[row], words[row, column]
-            rows[:, ASKED_REQUEST] = self._asked_of[warps[row]]
-            self._asked.append(rows)
-            self._asked_of += np.bincount(warps[row], minlength=CONSTANT_WARPS)
+        kept = warps < CONSTANT_WARPS
+        kept[kept] = self._asked_of[warps[kept]] < CONSTANTS
+        if not kept.any():
+            return
+        row, column = np.nonzero(first & (kept & frame.lanes().any(axis=1))[:, None])
+        rows = np.empty((len(row), ASKED_COLUMNS), np.int64)
+        rows[:] = instruction
+        rows[:, ASKED_WARP], rows[:, ASKED_WORD] = warps[row], words[row, column]
+        rows[:, ASKED_REQUEST] = self._asked_of[warps[row]]
+        self._asked.append(rows)
+        self._asked_of += np.bincount(warps[row], minlength=CONSTANT_WARPS)
 
     def _constant(self, instruction: int, requests: int, addresses: int) -> None:
         """Count the addresses that requests ask for, each request's apart."""

@@ -252,7 +252,7 @@ class _Walker:
             if index and index.index != RZ and executions[number]:
                 lanes = "" if index.uniform else "the same for all lanes of a warp, "
                 found.append(
-                    self._at(number, "indices of constants", f"{lanes}of few enough that their cache keeps them")
+                    self._at(number, "indices of constants", f"{lanes}so few different ones that the cache keeps them")
                 )
         found += [Assumption(what, "", 0, value) for what, value in self.given.assumed]
         for loop in loops:

@@ -86,6 +86,7 @@ def scaled(
             lambda_ticks=_ticks(node.lambda_ticks, by_subsystem[node.subsystem]),
             latency_ticks=_ticks(node.latency_ticks, later),
             stall_ticks=stall,
+            held_ticks=_ticks(node.held_ticks, lambda_factors.get(ISSUE, 1.0)),
             levels=tuple(
                 replace(
                     level,

@@ -80,7 +80,8 @@ def balanced_partitions() -> WhatIf:
         def change(node: CostedNode) -> CostedNode:
             even, odd = (round(ticks / several) for ticks in node.register_ticks)
             own = round(node.lambda_ticks / several) if node.subsystem in inside else node.lambda_ticks
-            return replace(node, lambda_ticks=own, register_ticks=(even, odd))
+            held = round(node.held_ticks / several)
+            return replace(node, lambda_ticks=own, register_ticks=(even, odd), held_ticks=held)
 
         merged = replace(costed, partitions=1, issue_ticks=round(costed.issue_ticks / several))
         return change_nodes(merged, change)
