@@ -63,10 +63,10 @@ class CostedNode:
     `CostedWorkload.subsystems`. It issues no earlier than `miss_ticks`, its wait for a constant among its operands,
     after each slot in `waits` is ready (0 where warps issue out of order); after it, the valve stays shut for
     `held_ticks` longer than an issue. `sets` (or -1) is the slot that becomes ready Λ = `latency_ticks` after issue
-    plus what `levels` add by queueing; `sets_read` (or -1) the one that becomes ready `read_ticks` after issue. The warp's
-    next instruction issues no earlier than `stall_ticks` after this one. A `barrier` node blocks the warp until every
-    warp of its block has issued it, then Λ more. `async_result` marks a store: nothing waits for it, and it completes
-    when the last level has accepted it.
+    plus what `levels` add by queueing; `sets_read` (or -1) the one that becomes ready `read_ticks` after issue. The
+    warp's next instruction issues no earlier than `stall_ticks` after this one. A `barrier` node blocks the warp
+    until every warp of its block has issued it, then Λ more. `async_result` marks a store: nothing waits for it,
+    and it completes when the last level has accepted it.
 
     Barriers among some of a block's warps: `sync` is a sum of SYNC_SIGNALS (it signals phases: the warp's
     `CostedPath.events` name them), SYNC_AT_END (it signals at completion, not at issue; and if `after` is a slot, not
